@@ -156,7 +156,7 @@ class LocalFolder(models.Model):
 
 
 class Host(models.Model):
-    """A host that runs processes of this portal (base/hosts/here.py), where there may be several."""
+    """A host that runs processes of this portal (base/hosts/this_host.py), where there may be several."""
 
     id = models.CharField(max_length=32, primary_key=True)
     name = models.CharField(max_length=255)

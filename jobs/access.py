@@ -7,7 +7,8 @@ none   nothing
 
 What a user reads of others' jobs (LONGSHORE_JOB_PRIVACY):
 open   everything, as on v1 clusters
-owner  that the job exists: its name, state, owner, nodes and resources. Its config, ssh, logs and story (events, why it
+owner  that the job exists: its name, state, owner, nodes and resources. Its config, ssh, logs and details (events, why
+it
        failed, its image, addresses and ports) are for its owner and admins; guests do not read them either
 """
 
@@ -18,18 +19,18 @@ from django.conf import settings
 from base.accounts.viewer import Viewer, may_read_jobs
 from base.core.errors import Forbidden, Unauthorized
 from clusters.vcs.grants import may_use
-from clusters.vcs.rules import DEFAULT
+from clusters.vcs.rules import DEFAULT_VC
 from jobs import queries
 from jobs.models import Job
 
 
-def may_read_story(viewer: Viewer, username: str) -> bool:
-    """Whether the viewer may read the story of that user's jobs: events, attempts, why they failed, images, addresses
+def may_read_details(viewer: Viewer, username: str) -> bool:
+    """Whether the viewer may read the details of that user's jobs: events, attempts, why they failed, images, addresses
     and ports."""
     return may_read_jobs(viewer) and (settings.JOB_PRIVACY == "open" or is_insider(viewer, username))
 
 
-def reads_stories_as(viewer: Viewer) -> str:
+def reads_details_as(viewer: Viewer) -> str:
     """The same for all viewers who read the same of a list of many users' jobs, for its ETag."""
     if settings.JOB_PRIVACY == "open":
         return ""
@@ -44,12 +45,12 @@ def may_read_config(viewer: Viewer, job: Job) -> bool:
 def may_read_logs(viewer: Viewer, username: str) -> bool:
     """Whether the viewer may read the logs of that user's jobs."""
     is_known = viewer.is_authenticated or settings.ANONYMOUS_READ == "all"
-    return is_known and may_read_story(viewer, username)
+    return is_known and may_read_details(viewer, username)
 
 
-def require_story(viewer: Viewer, job: Job) -> None:
-    """Raise Unauthorized or Forbidden unless ``may_read_story``."""
-    if not may_read_story(viewer, job.username):
+def require_details(viewer: Viewer, job: Job) -> None:
+    """Raise Unauthorized or Forbidden unless ``may_read_details``."""
+    if not may_read_details(viewer, job.username):
         raise _refusal(viewer, job)
 
 
@@ -85,7 +86,7 @@ def require_write(viewer: Viewer, job: Job, doing: str) -> None:
 
 def may_enter(viewer: Viewer, job: Job) -> bool:
     """Open a terminal in its containers: admins, and its owner while they may use its virtual cluster."""
-    if not viewer.is_authenticated or viewer.is_admin or viewer.username != job.username or job.vc == DEFAULT:
+    if not viewer.is_authenticated or viewer.is_admin or viewer.username != job.username or job.vc == DEFAULT_VC:
         return is_insider(viewer, job.username)
     return may_use(job.username, job.vc, is_admin=False)
 

@@ -11,7 +11,7 @@ from clusters.engines.image_names import is_snapshot
 from clusters.models import VirtualCluster
 from clusters.nodes import snapshots
 from clusters.vcs.grants import may_use
-from clusters.vcs.rules import DEFAULT
+from clusters.vcs.rules import DEFAULT_VC
 from jobs import dependencies, queries
 from jobs.config import jsonc
 from jobs.config.spec import JobSpec
@@ -44,7 +44,7 @@ def require_may_submit(user: User, spec: JobSpec, username: str | None = None, l
 def require_rights(user: User, spec: JobSpec) -> None:
     """Check that the user may have what the job asks for. Raises NoVirtualCluster, Forbidden, NotGiven."""
     vc = spec.effective_virtual_cluster
-    if vc != DEFAULT:
+    if vc != DEFAULT_VC:
         _require_grant(user, vc)
     if is_snapshot(spec.image) and not snapshots.may_start(user, spec.image):
         says = f"Image {spec.image} is not kept for you. Open a failed task again from the page of its job."

@@ -21,7 +21,7 @@ from clusters.placement.fit import Blocker
 from jobs.config.extras import After
 from jobs.config.spec import JobSpec
 from jobs.models import Dependency, Job, Sweep
-from jobs.planning.lifecycle import JOB_ENDS, JobState
+from jobs.planning.lifecycle import JOB_END_STATES, JobState
 from jobs.planning.queue.scene import Awaited
 from jobs.queries import LIVE, visible_jobs
 
@@ -45,7 +45,7 @@ class Found:
 
     @property
     def ended(self) -> str:
-        return self.job.state if self.job.state in JOB_ENDS else ""
+        return self.job.state if self.job.state in JOB_END_STATES else ""
 
     @property
     def awaited(self) -> Awaited:

@@ -15,7 +15,7 @@ from base.core.bulk import all_values, first_where
 from base.core.errors import NoJob
 from base.core.words import whole
 from jobs.models import Attempt, Event, Job, Task
-from jobs.planning.lifecycle import JOB_ENDS, TASK_LIVE, JobState, TaskState
+from jobs.planning.lifecycle import JOB_END_STATES, TASK_LIVE_STATES, JobState, TaskState
 from jobs.planning.streak import End
 
 STOPPING = "STOPPING"  # no state of the table: a live job that was asked to stop
@@ -137,7 +137,7 @@ def count_by_state(which: JobFilter = JobFilter()) -> dict[str, int]:
         stopping = execution == Job.Execution.STOP and state in LIVE
         counts[STOPPING if stopping else state] += number
     if ended is None:
-        _remember_ended(which, {state: number for state, number in counts.items() if state in JOB_ENDS})
+        _remember_ended(which, {state: number for state, number in counts.items() if state in JOB_END_STATES})
     return counts
 
 
@@ -254,7 +254,7 @@ def gpus_held(username: str) -> list[tuple[str, str, list[str]]]:
     if not username:
         return []
     running = Job.objects.filter(username=username, state=JobState.RUNNING, deleted_at__isnull=True).values("id")
-    live = Task.objects.filter(job__in=running, state__in=TASK_LIVE).exclude(gpu_ids=[])
+    live = Task.objects.filter(job__in=running, state__in=TASK_LIVE_STATES).exclude(gpu_ids=[])
     return list(live.values_list("job__vc", "node", "gpu_ids"))
 
 

@@ -21,7 +21,7 @@ from base.wakes import wake
 from clusters.models import VirtualCluster
 from clusters.nodes.queries import load_idle_nodes
 from clusters.placement import blockers
-from clusters.vcs.rules import DEFAULT
+from clusters.vcs.rules import DEFAULT_VC
 from jobs import admission, dependencies, queries, secrets
 from jobs.access import may_write, require_write
 from jobs.attempts import open_attempt
@@ -261,7 +261,7 @@ def _lock_user(user: User) -> None:
 def _lock_vc(vc: str) -> None:
     """Lock the row of the virtual cluster until the transaction ends: an admin who deletes it waits, and then sees this
     job. Raises NoVirtualCluster when it was just deleted."""
-    if vc == DEFAULT:
+    if vc == DEFAULT_VC:
         return
     if not VirtualCluster.objects.select_for_update(no_key=True).filter(name=vc).exists():
         raise NoVirtualCluster(f"Virtual cluster {vc} is not found.")

@@ -32,11 +32,11 @@ for _name in _UNUSED:
 _wsgi: Any = get_wsgi_application()
 
 from base.core import linux
-from base.core.errors import Crowded
+from base.core.errors import TooManyAtOnce
 from base.core.threads import in_thread
-from base.serving import bodies, seats
+from base.serving import bodies, guest_slots
 from base.serving.bridge import Bridge
-from base.serving.connection import MANY, believing, group
+from base.serving.connection import MANY, group, trusting_proxies
 from base.serving.sockets import Socket
 from base.wakes import processes
 from jobs.terminal import shells
@@ -87,13 +87,13 @@ async def _application(scope: Any, receive: Any, send: Any) -> None:
 
 
 async def _live(receive: Any, send: Any) -> None:
-    shown = processes.shown("web")
+    shown = processes.heartbeat_thread("web")
     while (await receive())["type"] == "lifespan.startup":
-        shown.keep()
+        shown.ensure_running()
         await send({"type": "lifespan.startup.complete"})
     shown.stop()
-    await shells.mine().close()
-    await in_thread(processes.leave, "web")
+    await shells.own_shells().close()
+    await in_thread(processes.forget_process, "web")
     await send({"type": "lifespan.shutdown.complete"})
 
 
@@ -102,7 +102,7 @@ async def _counted(scope: Any, receive: Any, send: Any) -> None:
     address = group((scope.get("client") or ("",))[0])
     if _under_way[address] >= settings.CONNECTIONS_PER_ADDRESS:
         is_socket = scope.get("type") == "websocket"
-        await (Socket(receive, send).refuse(Crowded(MANY)) if is_socket else _refuse(MANY, send))
+        await (Socket(receive, send).refuse(TooManyAtOnce(MANY)) if is_socket else _refuse(MANY, send))
         return
     _under_way[address] += 1
     try:
@@ -130,14 +130,14 @@ async def _stream(scope: Any, receive: Any, send: Any) -> None:
         await _refuse("A stream takes no body.", send, 413)
         return
     try:
-        seats.begin(scope)
-    except Crowded as error:
+        guest_slots.begin(scope)
+    except TooManyAtOnce as error:
         await _refuse(error.message, send)
         return
     try:
         await _streams(scope, receive, send)
     finally:
-        seats.end(scope)
+        guest_slots.end(scope)
 
 
 async def _refuse(words: str, send: Any, status: int = 503) -> None:
@@ -146,6 +146,6 @@ async def _refuse(words: str, send: Any, status: int = 503) -> None:
     await send({"type": "http.response.body", "body": words.encode()})
 
 
-application = believing(_application)
+application = trusting_proxies(_application)
 gc.collect()
 gc.freeze()  # what is loaded now stays: to look through all of it again and again made some requests slow

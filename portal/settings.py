@@ -125,7 +125,7 @@ INSTALLED_APPS = [
     "jobs",
 ]
 MIDDLEWARE = [
-    "portal.shared.api.etags.Again",
+    "portal.shared.api.etags.RepeatedAnswers",
     "portal.shared.middleware.Compression",
     "portal.shared.api.transport.ApiTransport",
     "portal.shared.middleware.SecurityHeaders",

@@ -35,7 +35,7 @@ _SILENT = 20.0  # seconds without a word after which a process does not count as
 _ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _PAGES = "portal.web_pages.serving.asgi:application"
 _LARGEST_MESSAGE = 2 << 20  # bytes of one that a WebSocket of the portal may send
-# Of a page's, which is more than Jupyter takes. A visitor may have so many open (portal/web_pages/serving/door.py).
+# Of a page's, which is more than Jupyter takes. A visitor may have so many open (portal/web_pages/serving/visitors.py).
 _LARGEST_OF_PAGES = 16 << 20
 # Most of what the children run.
 _PROGRAM = (
@@ -109,7 +109,7 @@ def preload_web() -> None:
     gc.freeze()  # a child that looks through all of it would need memory of its own for it
 
 
-def become(child: Child) -> None:
+def run_child(child: Child) -> None:
     """Run the child in this process, as its command would."""
     sys.argv = child.argv[1:]
     for stream in (sys.stdout, sys.stderr):
@@ -124,7 +124,7 @@ def become(child: Child) -> None:
 class Supervisor:
     """``lock`` is an open file that no child may keep."""
 
-    def __init__(self, crew: list[Child], ready: Ready, lock: int) -> None:
+    def __init__(self, crew: list[Child], ready: ReadinessWatch, lock: int) -> None:
         self.crew = crew
         self.ready = ready
         self.selector = selectors.DefaultSelector()
@@ -278,7 +278,7 @@ class Supervisor:
             self._reap()
 
 
-class Ready:
+class ReadinessWatch:
     """Watches for the moment everything answers, and says so once, with the address."""
 
     def __init__(

@@ -14,7 +14,7 @@ from clusters.models import Allocation, Node, VirtualCluster
 from jobs.config.spec import JobSpec
 from jobs.models import Attempt, Event, Job, Task
 from jobs.planning import exits
-from jobs.planning.lifecycle import TASK_LIVE
+from jobs.planning.lifecycle import TASK_LIVE_STATES
 
 _number = itertools.count(1)
 
@@ -117,7 +117,7 @@ def make_attempt(
         for index in range(role.task_number)
     ]
     Task.objects.bulk_create(tasks, batch_size=500)
-    if node and task_state in TASK_LIVE:
+    if node and task_state in TASK_LIVE_STATES:
         _allocate(attempt, node, spec)
     return attempt
 
@@ -150,10 +150,10 @@ _TASK_STATES = {
 
 def _end_of(job: Job) -> exits.Exit | None:
     if job.state == "SUCCEEDED":
-        return exits.of(0)
+        return exits.exit_for(0)
     if job.state == "STOPPED":
         return exits.job_stopped(job.stopped_by)
-    return exits.of(255, "worker-0 ended with exit code 3.") if job.state == "FAILED" else None
+    return exits.exit_for(255, "worker-0 ended with exit code 3.") if job.state == "FAILED" else None
 
 
 def _attempt_exit(spec: JobSpec, exit: exits.Exit, failed_task: int) -> dict[str, Any]:

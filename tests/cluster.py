@@ -68,7 +68,7 @@ class Cluster:
         self.scheduler = self.new_scheduler()
         self.scheduler.lease.try_take()
         self._watchers: dict[str, Watcher] = {}
-        schemes.use(lambda endpoint, _: self.engines[endpoint.removeprefix("fake://")])
+        schemes.set_engine_factory(lambda endpoint, _: self.engines[endpoint.removeprefix("fake://")])
 
     # --- the set-up ------------------------------------------------------------------------------------------------
 

@@ -103,7 +103,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def _fresh_process_state() -> Iterator[None]:
     fresh.who_lives()
     fresh.the_store()
-    lengths.learnt.forget()
+    lengths.known_lengths.forget()
     scores.recent_corrections.forget()
     queue.forget()
     etags.forget()
@@ -151,9 +151,9 @@ def client() -> Client:
 def hosts() -> Iterator[Hosts]:
     """No real engine is reached: only those that the test adds."""
     hosts = Hosts()
-    schemes.use(hosts.connect)
+    schemes.set_engine_factory(hosts.connect)
     yield hosts
-    schemes.use(None)
+    schemes.set_engine_factory(None)
 
 
 @pytest.fixture

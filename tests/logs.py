@@ -29,7 +29,7 @@ def cluster_with_logs(owner: User, settings: Any, home: Path) -> Iterator[Cluste
         yield Cluster(owner, Clock())
     finally:
         hub.close()
-        schemes.use(None)
+        schemes.set_engine_factory(None)
 
 
 def write(cluster: Cluster, job: Job, data: bytes | str) -> None:

@@ -81,7 +81,7 @@ def chunks(values: Sequence[V], size: int = 500) -> Iterator[Sequence[V]]:
     return (values[start : start + size] for start in range(0, len(values), size))
 
 
-def among(rows: QuerySet[M, R], ids: Iterable[int], column: str = "id") -> QuerySet[M, R]:
+def with_ids(rows: QuerySet[M, R], ids: Iterable[int], column: str = "id") -> QuerySet[M, R]:
     """Those of the rows that have one of these numbers in a column of their own table. ``__in`` looks at each number
     several times, which takes longer than the database does."""
     numbers = ",".join([f"{id:d}" for id in ids])
@@ -154,7 +154,7 @@ def update_where(model: type[Model], changes: Mapping[str, Any], condition: str,
         return int(cursor.rowcount)
 
 
-def take_turns(model: type[Model]) -> None:
+def lock_table(model: type[Model]) -> None:
     """Inside a transaction: until it ends nobody else writes to the table of ``model``, and another one that calls this
     waits here. For rules over all rows, such as a sum, which no constraint can state. SQLite has one
     writer at a time anyway."""

@@ -16,7 +16,7 @@ T = TypeVar("T")
 _BEGAN = datetime.now(UTC), time.monotonic()
 
 
-def steady() -> datetime:
+def monotonic_now() -> datetime:
     """Like the time of day; but only its differences within this process mean anything."""
     at, monotonic = _BEGAN
     return at + timedelta(seconds=time.monotonic() - monotonic)
@@ -44,7 +44,7 @@ def deadline(seconds: float) -> Callable[[], bool]:
     return lambda: time.monotonic() > end
 
 
-def spent(seconds: float, *, step: float) -> Callable[[], bool]:
+def cpu_deadline(seconds: float, *, step: float) -> Callable[[], bool]:
     """A function that says whether this thread has used so much CPU from now on, or will have after one more step."""
     end = time.thread_time() + seconds - step
     return lambda: time.thread_time() > end

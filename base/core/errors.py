@@ -9,10 +9,10 @@
     │   └─ UnknownVirtualCluster           400 NoVirtualClusterError
     ├─ TooLarge                            413 (no code, CONTRACT 1.3)
     ├─ TooSlow                             408 RequestTimeoutError
-    ├─ Crowded                             503 TooManyRequestsError
+    ├─ TooManyAtOnce                       503 TooManyRequestsError
     ├─ Unauthorized                        401 UnauthorizedUserError
     ├─ LockedOut                           429 TooManyAttemptsError
-    ├─ Spent                               429 TooManyRequestsError
+    ├─ TooManyRequests                     429 TooManyRequestsError
     ├─ Forbidden                           403 ForbiddenUserError
     │   ├─ NoEnoughQuota  RemoveRunningVc
     │   └─ RemoveAdmin                     403 RemoveAdminError
@@ -144,7 +144,7 @@ class TooSlow(LongshoreError):
     code, status = "RequestTimeoutError", 408
 
 
-class Crowded(LongshoreError):
+class TooManyAtOnce(LongshoreError):
     """Too many do this at once. Try again later."""
 
     code, status = "TooManyRequestsError", 503
@@ -162,7 +162,7 @@ class LockedOut(LongshoreError):
     code, status = "TooManyAttemptsError", 429
 
 
-class Spent(LongshoreError):
+class TooManyRequests(LongshoreError):
     """You have asked for too much at once. Try again in a moment."""
 
     code, status = "TooManyRequestsError", 429

@@ -26,8 +26,8 @@ _MOST_STUCK = 3  # threads of one owner that may be stuck before no new one is s
 
 
 class KeptThread:
-    """Calls ``step`` again and again in a thread of its own, from the first ``keep`` to ``stop``. ``step`` waits by
-    itself, for at most ``longest`` seconds, and ``interrupt`` ends that wait."""
+    """Calls ``step`` again and again in a thread of its own, from the first ``ensure_running`` to ``stop``. ``step``
+    waits by itself, for at most ``longest`` seconds, and ``interrupt`` ends that wait."""
 
     def __init__(
         self, name: str, step: Callable[[], None], *, longest: float, interrupt: Callable[[], None] = lambda: None
@@ -40,10 +40,10 @@ class KeptThread:
         self._thread: threading.Thread | None = None
         self._stuck: list[threading.Thread] = []
         self._lock = threading.Lock()
-        self._beat = clock.steady()
+        self._beat = clock.monotonic_now()
         self.failures = 0  # steps in a row that raised
 
-    def keep(self) -> None:
+    def ensure_running(self) -> None:
         """Start the thread where there is none that works."""
         with self._lock:
             if self._stopped.is_set() or self._works():
@@ -53,7 +53,7 @@ class KeptThread:
             self._stuck = [one for one in (*self._stuck, self._thread) if one is not None and one.is_alive()]
             if len(self._stuck) > _MOST_STUCK:
                 return
-            self._beat = clock.steady()
+            self._beat = clock.monotonic_now()
             self._thread = threading.Thread(target=self._run, name=self.name, daemon=True)
             self._thread.start()
 
@@ -63,7 +63,7 @@ class KeptThread:
 
     def age(self) -> float:
         """Seconds since it last began a step."""
-        return (clock.steady() - self._beat).total_seconds()
+        return (clock.monotonic_now() - self._beat).total_seconds()
 
     def is_late(self) -> bool:
         """It does not work, or its steps keep raising."""
@@ -75,7 +75,7 @@ class KeptThread:
     def _run(self) -> None:
         me = threading.current_thread()
         while not self._stopped.is_set() and self._thread is me:
-            self._beat = clock.steady()
+            self._beat = clock.monotonic_now()
             try:
                 self._step()
                 self.failures = 0

@@ -38,12 +38,12 @@ class Moved:
         return self.copied + self.there
 
 
-class Different(LongshoreError):
+class TargetDiffers(LongshoreError):
     """The target has another file of that name."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ends:
+class StorePair:
     """The two stores and what they are called."""
 
     source: Store
@@ -52,7 +52,7 @@ class Ends:
     to: str
 
 
-def require_right(ends: Ends) -> str:
+def require_right(ends: StorePair) -> str:
     """The id that goes with the files. NotTheStore when they are not at the source, or when the target is another
     portal's."""
     known = marker.known(ends.from_)
@@ -69,7 +69,7 @@ def require_right(ends: Ends) -> str:
     return here or uuid.uuid4().hex
 
 
-def copy(ends: Ends, *, replaces: bool, tell: Callable[[Moved, str], None]) -> Moved:
+def copy(ends: StorePair, *, replaces: bool, tell: Callable[[Moved, str], None]) -> Moved:
     """Copy everything. ``replaces``: files of the target that differ are written over, else they count as failed.
     ``tell`` is called again and again with the figures and the folder that is at work. What cannot be copied is in the
     result; StoreUnavailable when a store does not answer."""
@@ -87,7 +87,7 @@ def copy(ends: Ends, *, replaces: bool, tell: Callable[[Moved, str], None]) -> M
     return moved
 
 
-def hand_over(ends: Ends, id_of_store: str) -> None:
+def hand_over(ends: StorePair, id_of_store: str) -> None:
     """The target is the portal's store now, and the source no longer."""
     marker.give(ends.target, id_of_store)
     marker.know(id_of_store, ends.to)
@@ -119,7 +119,7 @@ def _same_marks(target: Store, there: Entry, wanted: Entry) -> None:
         target.change(there.path, owner=wanted.owner, mode=wanted.mode)
 
 
-def _one(ends: Ends, entry: Entry, replaces: bool) -> bool | LongshoreError:
+def _one(ends: StorePair, entry: Entry, replaces: bool) -> bool | LongshoreError:
     """Whether the file was copied; False when it was there. The error, if it could not be."""
     try:
         return _same_file(ends, entry, replaces)
@@ -129,24 +129,24 @@ def _one(ends: Ends, entry: Entry, replaces: bool) -> bool | LongshoreError:
         return error
 
 
-def _same_file(ends: Ends, entry: Entry, replaces: bool) -> bool:
+def _same_file(ends: StorePair, entry: Entry, replaces: bool) -> bool:
     there = find(ends.target, entry.path)
     if there and _is_same(ends, entry, there):
         _same_marks(ends.target, there, entry)
         return False
     if there and not replaces:
-        raise Different(f"{ends.to} has another file of that name")
+        raise TargetDiffers(f"{ends.to} has another file of that name")
     read = hashlib.sha256()
     with closing(ends.source.open_read(entry.path, known=entry)) as file:
         chunks = _hashed(iter(lambda: file.read(_BLOCK), b""), read)
         size = ends.target.write(entry.path, chunks, owner=entry.owner, mode=entry.mode)
     written = ends.target.stat(entry.path)
     if size != entry.size or written.size != size or _hash(ends.target, written) != read.digest():
-        raise Different("what was written is not what was read; was it changed meanwhile?")
+        raise TargetDiffers("what was written is not what was read; was it changed meanwhile?")
     return True
 
 
-def _is_same(ends: Ends, entry: Entry, there: Entry) -> bool:
+def _is_same(ends: StorePair, entry: Entry, there: Entry) -> bool:
     if there.is_dir or there.size != entry.size:
         return False
     return _hash(ends.target, there) == _hash(ends.source, entry)

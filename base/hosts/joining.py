@@ -14,7 +14,7 @@ from django.core.management.base import CommandError
 from django.db import DatabaseError, connection
 from django.utils import timezone
 
-from base.hosts import here
+from base.hosts import this_host
 from base.hosts.session import is_postgresql, open_session
 from base.models import Host, Shared
 
@@ -36,7 +36,7 @@ class NotShared(Exception):
 
 
 @contextmanager
-def alone() -> Iterator[None]:
+def one_host_at_a_time() -> Iterator[None]:
     """For what one host does at a time at its start: migrations, the first user, joining."""
     if not is_postgresql():
         yield
@@ -61,8 +61,8 @@ def join(store: str) -> None:
     # A shared folder of metrics is needed only where the store is a folder: else the sampler shares its files by the
     # store (jobs/metrics/sharing).
     mine = {"store": store, "metrics": "" if settings.STORE_URL else _marker(settings.METRICS_DIR)}
-    _compare(mine, here.others())
-    here.enter({**mine, "machine": here.machine()})
+    _compare(mine, this_host.others())
+    this_host.enter({**mine, "machine": this_host.machine()})
 
 
 def check_keys() -> None:
@@ -117,7 +117,7 @@ def _check_patience() -> None:
 
 
 def _check_clock() -> None:
-    skew = (timezone.now() - here.now()).total_seconds()
+    skew = (timezone.now() - this_host.database_now()).total_seconds()
     if abs(skew) > MOST_SKEW:
         way = "ahead of" if skew > 0 else "behind"
         raise NotShared(

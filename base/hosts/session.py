@@ -56,7 +56,7 @@ class Sign:
             self._session.execute("SELECT pg_advisory_lock_shared(%s, %s)", self._lock(epoch))
         self._epoch = epoch
 
-    def keep(self) -> None:
+    def ensure_running(self) -> None:
         """Show it again if the session was lost. Raises DatabaseError."""
         if self._session is None:
             return

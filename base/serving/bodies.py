@@ -15,7 +15,7 @@ from typing import IO, Any
 
 from django.conf import settings
 
-from base.core.errors import Crowded, DiskFull, TooLarge, TooSlow, is_disk_full
+from base.core.errors import DiskFull, TooLarge, TooManyAtOnce, TooSlow, is_disk_full
 
 ANONYMOUS = 100 * 1024  # bytes without a login: what v1 takes
 SIGNED_IN: int = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
@@ -79,7 +79,7 @@ def has_body(scope: Any) -> bool:
 
 
 async def read(scope: Any, receive: Any, limit: Limit) -> tuple[IO[bytes], int]:
-    """All of the body, and its size; the caller closes it. Raises TooLarge, TooSlow, Crowded, DiskFull, Gone."""
+    """All of the body, and its size; the caller closes it. Raises TooLarge, TooSlow, TooManyAtOnce, DiskFull, Gone."""
     declared = _declared(scope)
     if declared == 0:
         return io.BytesIO(), 0
@@ -156,7 +156,7 @@ _files: weakref.WeakSet[IO[bytes]] = weakref.WeakSet()
 
 def _new_file() -> IO[bytes]:
     if sum(not file.closed for file in _files) >= ON_DISK:
-        raise Crowded("Too many files are being uploaded at once. Try again in a few minutes.")
+        raise TooManyAtOnce("Too many files are being uploaded at once. Try again in a few minutes.")
     file: IO[bytes] = tempfile.TemporaryFile(dir=settings.FILE_UPLOAD_TEMP_DIR)
     _files.add(file)
     return file

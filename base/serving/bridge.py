@@ -37,7 +37,7 @@ class Bridge:
     def __init__(self, wsgi: Any, limit: Callable[[dict[str, Any]], int]) -> None:
         self._wsgi, self._limit = wsgi, limit
         self._pages = ThreadPoolExecutor(_THREADS, thread_name_prefix="pages")
-        self._turns = Fair(_THREADS)
+        self._turns = FairThreadPool(_THREADS)
         self._health = ThreadPoolExecutor(2, thread_name_prefix="health")
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -218,7 +218,7 @@ def environ_of(scope: Any) -> dict[str, Any]:
     return environ
 
 
-class Fair:
+class FairThreadPool:
     """Says who gets the next of so many threads, so that whoever sends what is slow keeps nobody else waiting.
 
     An address takes a thread only while more of them are free than it has already. So one alone has half of them at

@@ -151,7 +151,7 @@ class Connection(HttpToolsProtocol):
         return self.cycle is None or self.cycle.response_complete
 
 
-class Crowd:
+class ConnectedClients:
     """Everybody who is connected to this process."""
 
     def __init__(self) -> None:
@@ -188,7 +188,7 @@ class Crowd:
                 del self._number_of[address]
 
 
-crowd = Crowd()
+crowd = ConnectedClients()
 
 
 def be_patient(scope: Any, seconds: float) -> None:
@@ -232,7 +232,7 @@ def _is_proxy(address: str) -> bool:
     return any(network.version == each.version and network.overlaps(each) for each in settings.TRUSTED_PROXIES)
 
 
-def believing(application: Any) -> Any:
+def trusting_proxies(application: Any) -> Any:
     """The ASGI application behind the proxies that LONGSHORE_TRUSTED_PROXIES names: every part of it sees the address
     and the scheme that a client came with. Headers of anybody else say nothing."""
 

@@ -11,7 +11,7 @@ from django_q.conf import Conf
 from django_q.models import OrmQ
 
 from base.core.bulk import all_rows, insert_values, update_where
-from base.hosts import here
+from base.hosts import this_host
 from base.wakes import processes, wake
 
 _DUE = "SELECT * FROM django_q_ormq WHERE key = %s AND lock < %s ORDER BY id LIMIT %s"
@@ -19,7 +19,7 @@ _FREE = "id = %s AND lock < %s"
 LOOK_EVERY = 2.0  # seconds between two looks without a wake-up
 
 
-class Gathering:
+class GatheringBroker:
     """Takes the orders of ``async_task(..., broker=gathering)``, and writes them with one statement and one wake-up."""
 
     list_key = Conf.CLUSTER_NAME
@@ -33,7 +33,7 @@ class Gathering:
 
     def write(self) -> None:
         if self._tasks:
-            due = here.now()
+            due = this_host.database_now()
             insert_values(OrmQ, ("key", "payload", "lock"), [(self.list_key, task, due) for task in self._tasks])
             wake.notify("workers")
 
@@ -42,14 +42,16 @@ class WakingBroker(ORM):
     def enqueue(self, task: str) -> Any:
         """Write the order, due by the clock of the database: a worker takes what is due by its own time, and the clocks
         of hosts differ."""
-        row = self.get_connection().create(key=self.list_key or Conf.CLUSTER_NAME, payload=task, lock=here.now())
+        row = self.get_connection().create(
+            key=self.list_key or Conf.CLUSTER_NAME, payload=task, lock=this_host.database_now()
+        )
         wake.notify("workers")
         return row.pk
 
     def dequeue(self) -> Any:
         """Wait for an order. The base class would sleep POLL seconds; that is set to 0."""
-        processes.beat("workers")
-        processes.show("workers")
+        processes.record_heartbeat("workers")
+        processes.record_process("workers")
         return self._take() or (self._listener().wait(LOOK_EVERY) and self._take()) or None
 
     def delete(self, task_id: Any) -> None:
@@ -60,7 +62,7 @@ class WakingBroker(ORM):
     def _take(self) -> list[tuple[int, str]]:
         """What the base class does, by the clock of the database. Nothing is written where nothing is due."""
         self.get_connection()
-        now = here.now()
+        now = this_host.database_now()
         due = all_rows(OrmQ, _DUE, self.list_key, now, Conf.BULK)
         until = {"lock": now + timedelta(seconds=Conf.RETRY)}
         return [(row.pk, row.payload) for row in due if update_where(OrmQ, until, _FREE, row.pk, now)]

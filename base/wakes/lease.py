@@ -20,7 +20,7 @@ from django.db import transaction
 from django.db.models import F
 
 from base.core import clock
-from base.hosts import here
+from base.hosts import this_host
 from base.hosts.session import Sign
 from base.models import LeaseRow
 
@@ -42,7 +42,7 @@ class Lease:
         self._patience = patience
         self._pid = os.getpid()
         self._unchanged: tuple[tuple[int, int], datetime] | None = None  # the row, and since when it is so
-        self._renewed = clock.steady()
+        self._renewed = clock.monotonic_now()
         self._sign = Sign(name)
 
     def try_take(self) -> bool:
@@ -60,8 +60,8 @@ class Lease:
 
     def renew(self) -> None:
         """Renew the lease when that is due. May be called often. Raises Fenced, and what the database raises."""
-        if clock.steady() - self._renewed >= RENEW:
-            self._sign.keep()
+        if clock.monotonic_now() - self._renewed >= RENEW:
+            self._sign.ensure_running()
             with self.writing():
                 pass
 
@@ -76,7 +76,7 @@ class Lease:
                 self._sign.hide()
                 raise Fenced(f"Another process has taken the lease {self.name}.")
             yield
-        self._renewed = clock.steady()
+        self._renewed = clock.monotonic_now()
 
     def give_back(self) -> None:
         """Give the lease back, so that the next process need not wait. Does nothing when another one has it."""
@@ -90,8 +90,8 @@ class Lease:
             return True
         said = row.epoch, row.beats
         if self._unchanged is None or self._unchanged[0] != said:
-            self._unchanged = said, clock.steady()
-        return clock.steady() - self._unchanged[1] >= self._patience
+            self._unchanged = said, clock.monotonic_now()
+        return clock.monotonic_now() - self._unchanged[1] >= self._patience
 
     def _own_epoch(self) -> int:
         """The epoch of this process. A process that was forked off the holder is not the holder."""
@@ -114,7 +114,7 @@ def has_ended(holder: str) -> bool:
 
 @cache
 def _host() -> str:
-    return f"{here.machine()}/{os.readlink('/proc/self/ns/pid')}"
+    return f"{this_host.machine()}/{os.readlink('/proc/self/ns/pid')}"
 
 
 def _started(pid: int) -> str:

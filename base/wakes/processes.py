@@ -25,7 +25,7 @@ from django.db import DatabaseError
 from base.core.bulk import all_rows
 from base.core.clock import Remembered
 from base.core.threads import KeptThread
-from base.hosts import here
+from base.hosts import this_host
 from base.models import Heartbeat, Process
 from base.wakes.lease import has_ended, name_of, stat_of
 
@@ -40,12 +40,12 @@ _shown: dict[str, tuple[float, list[str]]] = {}  # when it was shown last, and t
 _last: dict[str, float] = {}
 
 
-def show(name: Name) -> None:
+def record_process(name: Name) -> None:
     """Show that this process lives. May be called often. Raises what the database raises."""
     last, ids = _shown.get(name, (None, []))
     if last is not None and time.monotonic() - last < EVERY:
         return
-    at = here.now()
+    at = this_host.database_now()
     if last is None:
         _forget_ended(at)
     pids: dict[Name, int] = {name: os.getpid(), **_supervisor()}
@@ -55,28 +55,28 @@ def show(name: Name) -> None:
         rows = [_row(who, pid, at) for who, pid in pids.items()]
         Process.objects.bulk_create(rows, update_conflicts=True, unique_fields=["id"], update_fields=["at", "report"])
         ids = [row.id for row in rows]
-    here.renew()
+    this_host.renew()
     _shown[name] = time.monotonic(), ids
 
 
-def shown(name: Name) -> KeptThread:
-    """A thread that shows it, from ``keep`` to ``stop``, for a process that does nothing regularly."""
+def heartbeat_thread(name: Name) -> KeptThread:
+    """A thread that records it, from ``ensure_running`` to ``stop``, for a process that does nothing regularly."""
     over = threading.Event()
 
     def step() -> None:
         with suppress(DatabaseError):  # those who need the database say so
-            show(name)
+            record_process(name)
         over.wait(EVERY)
 
     return KeptThread(f"shows {name}", step, longest=12 * EVERY, interrupt=over.set)
 
 
-def leave(name: Name) -> None:
+def forget_process(name: Name) -> None:
     """This process, or its parts, end in an orderly way. A supervisor that goes on is shown again by its others."""
     with suppress(DatabaseError):
-        Process.objects.filter(host=here.host_id(), name__in=[name, "supervisor"]).delete()
-        if not Process.objects.filter(host=here.host_id()).exists():
-            here.leave()
+        Process.objects.filter(host=this_host.host_id(), name__in=[name, "supervisor"]).delete()
+        if not Process.objects.filter(host=this_host.host_id()).exists():
+            this_host.leave()
 
 
 def free_bytes() -> tuple[int, int]:
@@ -102,10 +102,10 @@ def is_due(name: Name) -> bool:
     return time.monotonic() - _last.get(name, -EVERY) >= EVERY
 
 
-def beat(name: Name, report: Report | None = None) -> None:
+def record_heartbeat(name: Name, report: Report | None = None) -> None:
     """Say that such a process is alive. May be called often: it writes at most once every EVERY seconds."""
     if is_due(name):
-        row = Heartbeat(name=name, at=here.now(), report=asdict(report) if report else {})
+        row = Heartbeat(name=name, at=this_host.database_now(), report=asdict(report) if report else {})
         told = ["at", "report"]
         Heartbeat.objects.bulk_create([row], update_conflicts=True, unique_fields=["name"], update_fields=told)
         _last[name] = time.monotonic()
@@ -119,7 +119,7 @@ def ages() -> dict[str, float | None]:
 seen = Remembered(ages, FRESH)
 
 
-def up() -> dict[str, bool]:
+def live_processes() -> dict[str, bool]:
     """Which processes are up, for pages. At most one query every FRESH seconds; none is while the database is away."""
     try:
         return {name: age is not None and age < LATE for name, age in seen().items()}
@@ -132,14 +132,14 @@ def rows() -> dict[str, Heartbeat]:
 
 
 def ages_of(rows: Mapping[str, Heartbeat]) -> dict[str, float | None]:
-    now = here.now()
+    now = this_host.database_now()
     return {name: max(0.0, (now - rows[name].at).total_seconds()) if name in rows else None for name in NAMES}
 
 
 def _row(name: str, pid: int, at: datetime) -> Process:
     return Process(
         id=name_of(pid),
-        host=here.host_id(),
+        host=this_host.host_id(),
         host_name=socket.gethostname(),
         name=name,
         pid=pid,
@@ -156,7 +156,7 @@ def _report() -> dict[str, Any]:
 
 
 def _forget_ended(now: datetime) -> None:
-    mine = Process.objects.filter(host=here.host_id()).values_list("id", flat=True)
+    mine = Process.objects.filter(host=this_host.host_id()).values_list("id", flat=True)
     Process.objects.filter(id__in=[id for id in mine if has_ended(id)]).delete()
     Process.objects.filter(at__lt=now - FORGOTTEN).delete()
 

@@ -135,7 +135,7 @@ class Hub:
             self._waiting[woken] = loop
             if self._thread is None:
                 self._thread = KeptThread("pages", self._step, longest=6 * POLL)
-            self._thread.keep()
+            self._thread.ensure_running()
 
     def leave(self, woken: asyncio.Event) -> None:
         with self._lock:

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from functools import cache
 
 from clusters.placement.fit import Demand, NodeView
-from clusters.placement.shares import Right, quotas, wholes
+from clusters.placement.shares import Right, pool_totals, quotas
 from jobs.replay.day import ReplayCluster, Run
 
 MIDNIGHT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -35,7 +35,7 @@ def a_cluster(nodes: int) -> ReplayCluster:
     """Idle nodes, and virtual clusters with the same guarantee each, which may borrow everything."""
     views = [_node(at) for at in range(nodes)]
     rights = {f"vc{at}": Right(capacity=100 / len(DEMAND)) for at in range(len(DEMAND))}
-    return ReplayCluster.of(views, quotas(rights, *wholes(views)), MIDNIGHT)
+    return ReplayCluster.of(views, quotas(rights, *pool_totals(views)), MIDNIGHT)
 
 
 def a_day(nodes: int, load: float, seed: int) -> Sequence[Run]:

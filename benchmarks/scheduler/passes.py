@@ -57,9 +57,9 @@ class Simulation:
         from clusters.engines.runtime import Look
         from jobs.models import Task
 
-        now = clock.steady()
+        now = clock.monotonic_now()
         if anew:
-            self.scheduler._still = None
+            self.scheduler._unchanged = None
         looks = {name: Look(name, now, True, containers) for name, containers in self.running.items()}
         before = Task.objects.exclude(state="WAITING").count()
         began, used = time.perf_counter(), time.process_time()
@@ -152,13 +152,13 @@ def _measure(which: str, nodes: int) -> dict[str, Any]:
 
 
 def _until_nothing_is_placed(simulation: Simulation) -> list[Pass]:
-    from jobs.scheduling.loop import set_aside
+    from jobs.scheduling.loop import freeze_garbage_collector
 
     placing: list[Pass] = []
     while not placing or placing[-1].placed:
         placing.append(simulation.one_pass())
         if len(placing) == 1:
-            set_aside()  # as after the first pass of a process
+            freeze_garbage_collector()  # as after the first pass of a process
     return placing[:-1]
 
 

@@ -33,7 +33,7 @@ class CopyProgress(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Copied:
+class CopyTotals:
     files: int
     size: int
 
@@ -52,7 +52,7 @@ class _Job:
 
 def copy(
     source: Location, target: Location, *, contents: bool, recursive: bool, force: bool, progress: CopyProgress
-) -> Copied:
+) -> CopyTotals:
     """Like ``cp``: into ``target`` if it is a folder, else under that name. ``contents``: only what is in the
     folder."""
     refuse_same_side(source, target)
@@ -67,7 +67,7 @@ def copy(
     total = sum(job.file.size for job in jobs)
     progress.begin(total)
     _work(jobs, _Worker(progress), target, folders, force)
-    return Copied(len(jobs), total)
+    return CopyTotals(len(jobs), total)
 
 
 def _folder(source: Location, target: Location, contents: bool) -> tuple[list[str], list[_Job]]:

@@ -37,10 +37,10 @@ def place(text: str, remote: Remote) -> Location:
     """Return the place of a path. ``hdfs://a/b`` has no host and means /a/b; anything without a scheme is local."""
     if text.startswith(SCHEME):
         return RemotePlace("/" + text.removeprefix(SCHEME).strip("/"), remote)
-    return Near(text)
+    return LocalSide(text)
 
 
-class Near:
+class LocalSide:
     """A path of this machine, which may not exist. Names below it are relative, in POSIX form; empty is the path
     itself."""
 
@@ -120,10 +120,10 @@ class Near:
     def mkdir(self, name: str) -> None:
         self._at(name).mkdir(parents=True, exist_ok=True)
 
-    def split(self) -> tuple[Near, str]:
+    def split(self) -> tuple[LocalSide, str]:
         """The folder that it is in, and its name there."""
         folder, name = os.path.split(os.path.abspath(self.path))
-        return Near(folder), name
+        return LocalSide(folder), name
 
     def _at(self, name: str) -> Path:
         return Path(self.path, name) if name else Path(self.path)
@@ -140,7 +140,7 @@ class Near:
 
 
 class RemotePlace:
-    """A path of the store, with the methods of Near."""
+    """A path of the store, with the methods of LocalSide."""
 
     def __init__(self, path: str, remote: Remote) -> None:
         self.path = path
@@ -221,7 +221,7 @@ class RemotePlace:
         return LocalFile(name, entry.size, _mark(self.path, name, entry.size, entry.modified))
 
 
-Location = Near | RemotePlace
+Location = LocalSide | RemotePlace
 
 
 def _is_above(folder: str, name: str) -> bool:
@@ -239,5 +239,5 @@ def _mark(path: str, name: str, size: int, modified: int) -> str:
 
 
 def refuse_same_side(source: Location, target: Location) -> None:
-    if isinstance(source, Near) and isinstance(target, Near):
+    if isinstance(source, LocalSide) and isinstance(target, LocalSide):
         raise PaiFsError("Both paths are on this machine. A path in the store begins with hdfs://")

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from base.accounts import audit
 from base.accounts.viewer import Viewer, require_admin
-from base.core.bulk import take_turns
+from base.core.bulk import lock_table
 from base.core.errors import BadRequest, Conflict, NotFound, UnknownVirtualCluster
 from base.models import User
 from clusters.appointments import rules
@@ -30,7 +30,7 @@ def write(actor: Viewer, values: Mapping[str, Any], id: int | None = None) -> Ap
     """
     who = require_admin(actor).username
     with transaction.atomic():
-        take_turns(Appointment)
+        lock_table(Appointment)
         others = [other for other in load_appointments(timezone.now()) if other.id != id]
         if len(others) >= rules.MOST:
             raise Conflict(f"There are {rules.MOST} appointments, which is the most; delete one first.")

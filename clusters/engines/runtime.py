@@ -228,7 +228,7 @@ AWAY, SLOW = 10, 5
 @dataclass(frozen=True, slots=True)
 class Look:
     """What the engine of a node said. A look that failed has the containers of the last one that did not. Times are
-    those of ``base.core.clock.steady``."""
+    those of ``base.core.clock.monotonic_now``."""
 
     node: str  # of an engine with several nodes one of them, until ``of``
     at: datetime  # right before the list was asked for: later changes may not be in it

@@ -130,7 +130,7 @@ def check_endpoint(endpoint: str) -> str:
     return endpoint
 
 
-def use(factory: Factory | None) -> None:
+def set_engine_factory(factory: Factory | None) -> None:
     """Connect to all engines by ``factory`` (None: by the table again), and forget those that are open."""
     global _factory
     with _lock:

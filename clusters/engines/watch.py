@@ -1,8 +1,8 @@
 """Looks at every engine: a list at once, then again whenever the engine reports an event, and every few seconds anyway.
 
 The list is the truth, events only say when to look. Each engine has a thread that follows its events; lists are
-taken in threads of their own (clusters/engines/turns.py). An engine that does not answer delays no other. An engine may
-stand for several nodes; its containers say then which node each of them is on.
+taken in threads of their own (clusters/engines/watcher_pool.py). An engine that does not answer delays no other. An
+engine may stand for several nodes; its containers say then which node each of them is on.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from base.core import clock
 from base.core.threads import KeptThread
 from clusters.engines import schemes
 from clusters.engines.runtime import LABEL_INSTANCE, ContainerRuntime, ContainerStatus, Look, RuntimeFault
-from clusters.engines.turns import Turns
+from clusters.engines.watcher_pool import WatcherPool
 
 LIST_EVERY = 5.0  # seconds between two looks without an event
 PER_SECOND = 100  # looks at most without events: with more than 500 engines each waits longer for its next one
@@ -50,17 +50,20 @@ class Watched:
 
 
 class Watcher:
-    """Watches one engine from the first ``keep`` to ``stop``. ``node`` is one of its nodes. ``look`` is the last Look,
-    None before the first. A Watcher never asks the database, so it goes on looking while the database is away."""
+    """Watches one engine from the first ``ensure_running`` to ``stop``. ``node`` is one of its nodes. ``look`` is the
+    last Look, None before the first. A Watcher never asks the database, so it goes on looking while the database is
+    away."""
 
-    def __init__(self, node: str, watched: Watched, changed: Callable[[], None], turns: Turns | None = None) -> None:
+    def __init__(
+        self, node: str, watched: Watched, changed: Callable[[], None], turns: WatcherPool | None = None
+    ) -> None:
         self.node = node
         self.watched = watched
         self.look: Look | None = None
         self.every = LIST_EVERY
         self._changed = changed
         self._turns = turns
-        self._since = clock.steady() - watched.silent_for if watched.silent_for is not None else None
+        self._since = clock.monotonic_now() - watched.silent_for if watched.silent_for is not None else None
         self._asked = False
         self.has_new_images = False  # since somebody last set it to False
         self._pause = LIST_EVERY  # after the next look
@@ -74,9 +77,9 @@ class Watcher:
         self._stopped = threading.Event()
         self.thread = KeptThread(f"follow-{node}", self._follow, longest=LONGEST_WINDOW)
 
-    def keep(self) -> None:
+    def ensure_running(self) -> None:
         """Follow and look, by threads that work."""
-        self.thread.keep()
+        self.thread.ensure_running()
         with self._lock:
             stuck = self._looking is not None and time.monotonic() - self._looking > LONGEST_LOOK
             if stuck:
@@ -167,7 +170,7 @@ class Watcher:
                 self._look_in(pause)
 
     def _ask(self, doubted: bool) -> Look:
-        at, last = clock.steady(), self.look
+        at, last = clock.monotonic_now(), self.look
         try:
             runtime = self.watched.runtime()
             info = None if last is not None and last.reachable else runtime.info()
@@ -204,7 +207,7 @@ class Watchers:
 
     def __init__(self, changed: Callable[[], None]) -> None:
         self._changed = changed
-        self._turns = Turns()
+        self._turns = WatcherPool()
         self._watchers: dict[str, Watcher] = {}  # by node; nodes of one engine have the same
 
     def keep_up(self, nodes: Mapping[str, Watched]) -> None:
@@ -219,9 +222,9 @@ class Watchers:
         every = min(MOST_PAUSE, max(LIST_EVERY, len(watchers) / PER_SECOND))
         for watcher in watchers.values():
             watcher.every = every
-            watcher.keep()
+            watcher.ensure_running()
         if watchers:
-            self._turns.keep()
+            self._turns.ensure_running()
 
     def looks(self) -> dict[str, Look]:
         """By node, those that are young enough to act on. About a node without one nothing is known."""
@@ -238,7 +241,7 @@ class Watchers:
 
     def _ages(self) -> dict[str, timedelta]:
         """How old the last look at each node is."""
-        now = clock.steady()
+        now = clock.monotonic_now()
         return {name: now - watcher.look.at for name, watcher in self._watchers.items() if watcher.look is not None}
 
     def threads(self) -> list[KeptThread]:
@@ -261,7 +264,7 @@ class Watchers:
         """Watch nothing, until the next ``keep_up``."""
         self.keep_up({})
         self._turns.stop()
-        self._turns = Turns()
+        self._turns = WatcherPool()
 
 
 def _is_ours(status: ContainerStatus) -> bool:

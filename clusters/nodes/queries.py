@@ -17,7 +17,7 @@ from clusters.models import Allocation, Node
 from clusters.nodes.refusals import marks_of, refused_ports_of
 from clusters.nodes.serializers import taken_by_others
 from clusters.placement.fit import OWN_LABEL, NodeView, in_force
-from clusters.placement.shares import Amount, Hold, add, of_gpus, wholes
+from clusters.placement.shares import Amount, Hold, add, of_gpus, pool_totals
 from clusters.taken import taken_on
 
 
@@ -143,10 +143,10 @@ class Ledger:
                 self._count(node_id, hold)
         return self._use
 
-    def wholes(self) -> tuple[Amount, Mapping[str, Amount]]:
+    def pool_totals(self) -> tuple[Amount, Mapping[str, Amount]]:
         """What the pool has, and the nodes dedicated to each virtual cluster, as of the last ``nodes``."""
         if self._wholes is None:
-            self._wholes = wholes(self._views.values())
+            self._wholes = pool_totals(self._views.values())
         return self._wholes
 
     def _refresh(self) -> None:

@@ -20,10 +20,10 @@ from django.utils import timezone
 from base.accounts import audit
 from base.accounts.viewer import Viewer, require_admin
 from base.core import words
-from base.core.bulk import take_turns
+from base.core.bulk import lock_table
 from base.core.env import text
 from base.core.errors import BadRequest, ConflictNode, NoNode
-from base.hosts import here
+from base.hosts import this_host
 from clusters.engines import schemes
 from clusters.engines.runtime import EngineInfo, RuntimeFault
 from clusters.models import Cluster, Node
@@ -108,7 +108,7 @@ def remove_node(actor: Viewer, name: str) -> None:
 def register_local_node() -> Node | None:
     """Register the engine of DOCKER_HOST as node ``local``. None when there is any node already. BadRequest says in a
     plain sentence why that engine cannot be a node."""
-    if settings.DOCKER_HOST == NO_ENGINE or Node.objects.exists() or here.others():
+    if settings.DOCKER_HOST == NO_ENGINE or Node.objects.exists() or this_host.others():
         return None
     endpoint, tls_dir = _local_endpoint()
     node = _probed(LOCAL, endpoint, tls_dir)
@@ -137,7 +137,7 @@ def find_node(name: str, *, lock: bool = False) -> Node:
 
 def _keys(name: str, endpoint: str, body: NodeChange, old: Node | None = None) -> str:
     """The folder of the keys for the endpoint; "" where none are needed."""
-    if schemes.scheme_of(endpoint).is_here and here.on_other_machines():
+    if schemes.scheme_of(endpoint).is_here and this_host.on_other_machines():
         raise BadRequest(
             f"{endpoint} is another engine on each host, and this portal runs on several. Use tcp:// with keys or ssh://."
         )
@@ -210,7 +210,7 @@ def _look_into(node: Node) -> tuple[frozenset[str], dict[str, str]] | None:
 def _create(node: Node, who: str) -> Node:
     try:
         with transaction.atomic():
-            take_turns(Node)
+            lock_table(Node)
             refuse_known_engine(node)
             node.save(force_insert=True)
             audit.changed(who, "node registered", node.name, _summary(node))
@@ -222,7 +222,7 @@ def _create(node: Node, who: str) -> Node:
 def _change(old: Node, body: NodeChange, info: EngineInfo | None, tls_dir: str, who: str) -> Node:
     fields = ["updated_at"]
     with transaction.atomic():
-        take_turns(Node)
+        lock_table(Node)
         node = find_node(old.name, lock=True)
         if info is not None:
             _move(node, body, info, tls_dir)

@@ -82,7 +82,7 @@ def _part(pool: Amount, percent: float, gpus: int | None) -> Amount:
     return {**part, "gpu": float(gpus)}
 
 
-def wholes(nodes: Iterable[NodeView]) -> tuple[Amount, dict[str, Amount]]:
+def pool_totals(nodes: Iterable[NodeView]) -> tuple[Amount, dict[str, Amount]]:
     """What the pool has, and what the nodes dedicated to each virtual cluster have."""
     amounts: dict[str, dict[str, float]] = {"": {}}
     for node in nodes:
@@ -148,7 +148,7 @@ def _ratio(used: float, guaranteed: float) -> float:
 
 def is_within(use: Amount, more: Amount, quota: Quota) -> bool:
     """Whether the use with ``more`` stays at or below the guarantee, in every resource that ``more`` has some of."""
-    return not over(use, more, quota.guarantee, named_only=False)
+    return not exceeded(use, more, quota.guarantee, named_only=False)
 
 
 def rank(use: Amount, more: Amount, quota: Quota) -> tuple[bool, float]:
@@ -159,10 +159,10 @@ def rank(use: Amount, more: Amount, quota: Quota) -> tuple[bool, float]:
 
 def above_ceiling(use: Amount, more: Amount, quota: Quota) -> list[str]:
     """The resources in which the use with ``more`` would be above the ceiling."""
-    return over(use, more, quota.ceiling) if quota.ceiling else []
+    return exceeded(use, more, quota.ceiling) if quota.ceiling else []
 
 
-def over(use: Amount, more: Amount, limit: Amount, *, named_only: bool = True) -> list[str]:
+def exceeded(use: Amount, more: Amount, limit: Amount, *, named_only: bool = True) -> list[str]:
     """The resources of ``more`` in which both together exceed the limit. One that the limit does not name is unlimited,
     or, without ``named_only``, has the limit 0; then types of GPUs count only where it names any."""
     exceeded = []
@@ -185,7 +185,7 @@ def add(to: dict[str, float], more: Amount, times: int = 1) -> None:
         to[what] = to.get(what, 0) + times * number
 
 
-def freed(nodes: Iterable[NodeView], holds: Iterable[Hold]) -> list[NodeView]:
+def nodes_without(nodes: Iterable[NodeView], holds: Iterable[Hold]) -> list[NodeView]:
     """The nodes as if these holds were given back."""
     by_node: dict[str, list[Hold]] = {}
     for hold in holds:

@@ -17,7 +17,7 @@ from base.core.errors import BadRequest, ConflictUser, LongshoreError, TooLarge
 from base.models import User
 from clusters.models import VirtualCluster
 from clusters.users import rules
-from clusters.vcs.rules import DEFAULT
+from clusters.vcs.rules import DEFAULT_VC
 
 COLUMNS = ("username", "password", "admin", "virtual cluster", "githubPAT")
 TEMPLATE = ",".join(COLUMNS) + '\nmira,choose-one,false,"default",\n'
@@ -41,7 +41,7 @@ class ImportRow:
 
     @property
     def besides_default(self) -> list[str]:
-        return [vc for vc in self.vcs if vc != DEFAULT]
+        return [vc for vc in self.vcs if vc != DEFAULT_VC]
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from clusters.users import rules
 from clusters.users.queries import load_users
 from clusters.users.services import update_user
 from clusters.vcs.grants import granted, vc_names
-from clusters.vcs.rules import ADMIN_GROUP, DEFAULT
+from clusters.vcs.rules import ADMIN_GROUP, DEFAULT_VC
 
 VC, ADMIN = "vc", "admin"  # group types
 
@@ -141,7 +141,7 @@ def remove_member(actor: Viewer, username: str, name: str) -> None:
     with transaction.atomic():
         _changeable(username)
         find_group(name)
-        if name == DEFAULT:
+        if name == DEFAULT_VC:
             raise Forbidden("Every user is in the group default.")
         VcGrant.objects.filter(username=username, vc__name=name).delete()
         GroupMember.objects.filter(username=username, group__name=name).delete()

@@ -11,7 +11,7 @@ from base.models import User
 from clusters.models import Group, GroupMember
 from clusters.vcs import grants
 from clusters.vcs.grants import in_order, vc_names
-from clusters.vcs.rules import ADMIN_GROUP, DEFAULT
+from clusters.vcs.rules import ADMIN_GROUP, DEFAULT_VC
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def _records(users: Iterable[User]) -> list[UserRecord]:
 def _record(
     user: User, granted: set[str] | None, joined: set[str], vcs: list[str], groups: list[str], live: dict[str, LiveJobs]
 ) -> UserRecord:
-    mine = vcs if user.is_admin else in_order({DEFAULT, *(granted or ())})
+    mine = vcs if user.is_admin else in_order({DEFAULT_VC, *(granted or ())})
     also = [*groups, ADMIN_GROUP] if user.is_admin else sorted(joined)
     jobs = live.get(user.username, NO_JOBS)
     return UserRecord(user, tuple(mine), (*mine, *also), user.is_admin or granted is not None, jobs)

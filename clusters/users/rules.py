@@ -16,7 +16,7 @@ from base.core.signals import NO_JOBS, about_jobs
 from base.models import USERNAME, User
 from clusters.models import VcGrant, VirtualCluster
 from clusters.vcs.grants import in_order
-from clusters.vcs.rules import DEFAULT
+from clusters.vcs.rules import DEFAULT_VC
 
 LONGEST_EXTENSION = 100_000  # characters of JSON
 
@@ -65,7 +65,7 @@ def known_vcs(names: Iterable[str]) -> list[VirtualCluster]:
     for name in wanted:
         if name not in rows:
             raise UnknownVirtualCluster(f"Virtual cluster {name} not found.")
-    return [rows[name] for name in in_order({DEFAULT, *wanted}) if name in rows]
+    return [rows[name] for name in in_order({DEFAULT_VC, *wanted}) if name in rows]
 
 
 def write_grants(username: str, vcs: Iterable[VirtualCluster]) -> None:

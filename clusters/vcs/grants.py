@@ -8,13 +8,13 @@ from collections.abc import Collection, Iterable
 from django.db.models import Q, QuerySet
 
 from clusters.models import VcGrant, VirtualCluster
-from clusters.vcs.rules import DEFAULT
+from clusters.vcs.rules import DEFAULT_VC
 
 
 def usable_by(username: str, *, is_admin: bool) -> QuerySet[VirtualCluster]:
     """Returns the virtual clusters to which the user may submit."""
     every = VirtualCluster.objects.all()
-    return every if is_admin else every.filter(Q(name=DEFAULT) | Q(grants__username=username)).distinct()
+    return every if is_admin else every.filter(Q(name=DEFAULT_VC) | Q(grants__username=username)).distinct()
 
 
 def may_use(username: str, vc: str, *, is_admin: bool) -> bool:
@@ -36,4 +36,4 @@ def vc_names() -> list[str]:
 
 
 def in_order(names: Iterable[str]) -> list[str]:
-    return sorted(names, key=lambda name: (name != DEFAULT, name))
+    return sorted(names, key=lambda name: (name != DEFAULT_VC, name))

@@ -12,7 +12,7 @@ from clusters.models import Node, VirtualCluster
 from clusters.placement.shares import Amount, Quota, Right, add, quotas
 from clusters.taken import sums
 from clusters.vcs.grants import usable_by
-from clusters.vcs.rules import DEFAULT, rest_of, whole_units
+from clusters.vcs.rules import DEFAULT_VC, rest_of, whole_units
 
 _NOTHING = {"cpu": 0, "memory": 0, "gpu": 0}
 
@@ -44,8 +44,8 @@ def load_vcs() -> list[VcView]:
     used = {vc: dict(zip(_NOTHING, taken, strict=True)) for vc, *taken in sums("vc")}
     rows = {vc.name: vc for vc in VirtualCluster.objects.order_by("name")}
     rights = _rights(rows)
-    default = rows.pop(DEFAULT, VirtualCluster(name=DEFAULT))
-    default.capacity, default.max_capacity = rights[DEFAULT].capacity, rights[DEFAULT].max_capacity
+    default = rows.pop(DEFAULT_VC, VirtualCluster(name=DEFAULT_VC))
+    default.capacity, default.max_capacity = rights[DEFAULT_VC].capacity, rights[DEFAULT_VC].max_capacity
     numbered = {vc.name for vc in rows.values() if vc.gpu_guarantee is not None}
     quota = quotas(rights, cluster.pool, cluster.own)
     return [
@@ -63,10 +63,10 @@ _OF_ROW = ("capacity", "max_capacity", "gpu_guarantee", "gpu_ceiling", "user_gpu
 
 
 def _rights(rows: Mapping[str, VirtualCluster]) -> dict[str, Right]:
-    rights = {name: _right(vc) for name, vc in rows.items() if name != DEFAULT}
+    rights = {name: _right(vc) for name, vc in rows.items() if name != DEFAULT_VC}
     rest = rest_of(right.capacity for right in rights.values())
-    default = _right(rows.get(DEFAULT, VirtualCluster(name=DEFAULT)))
-    return rights | {DEFAULT: replace(default, capacity=rest, max_capacity=100.0, has_rest=True)}
+    default = _right(rows.get(DEFAULT_VC, VirtualCluster(name=DEFAULT_VC)))
+    return rights | {DEFAULT_VC: replace(default, capacity=rest, max_capacity=100.0, has_rest=True)}
 
 
 def _right(vc: VirtualCluster) -> Right:

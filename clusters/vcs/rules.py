@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from base.core import words
 
-DEFAULT = "default"  # jobs that name no virtual cluster run there; nobody changes, stops or deletes it
+DEFAULT_VC = "default"  # jobs that name no virtual cluster run there; nobody changes, stops or deletes it
 ADMIN_GROUP = "admingroup"  # the group of the admins, so no virtual cluster may have that name
 _NAME = re.compile(r"[A-Za-z0-9_]{1,64}")
 _WHOLE = 100.0
@@ -30,7 +30,7 @@ def is_name(name: str) -> bool:
 
 
 def is_changeable(name: str) -> bool:
-    return name != DEFAULT
+    return name != DEFAULT_VC
 
 
 def find_mistake(capacity: float, max_capacity: float) -> Mistake | None:
@@ -50,7 +50,7 @@ def rest_of(capacities: Iterable[float]) -> float:
 def rest_after(name: str, capacity: float, capacities: Mapping[str, float]) -> float:
     """The percentage that ``default`` has once the virtual cluster ``name`` has ``capacity``. ``capacities`` are those
     of all virtual clusters now, by name; that of ``default`` does not count."""
-    return rest_of(percent for other, percent in {**capacities, name: capacity}.items() if other != DEFAULT)
+    return rest_of(percent for other, percent in {**capacities, name: capacity}.items() if other != DEFAULT_VC)
 
 
 def room_for(name: str, capacities: Mapping[str, float]) -> float:

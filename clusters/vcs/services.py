@@ -12,12 +12,12 @@ from django.db import transaction
 
 from base.accounts import audit
 from base.accounts.viewer import Viewer, require_admin
-from base.core.bulk import take_turns
+from base.core.bulk import lock_table
 from base.core.errors import BadRequest, ConflictVc, Forbidden, NoEnoughQuota, NoVirtualCluster, RemoveRunningVc
 from base.core.signals import NO_JOBS, about_jobs
 from clusters.models import Group, Node, VirtualCluster
 from clusters.vcs import rules
-from clusters.vcs.rules import ADMIN_GROUP, DEFAULT
+from clusters.vcs.rules import ADMIN_GROUP, DEFAULT_VC
 
 NO_SETTINGS: Mapping[str, Any] = {}
 OF_DEFAULT = frozenset({"store_quota", "user_gpus", "user_jobs", "log_days", "log_gigabytes"})
@@ -59,7 +59,7 @@ def create_or_resize_vc(
     if mistake := rules.find_mistake(capacity, most):
         raise BadRequest(f"{mistake.field}: {mistake.sentence}")
     with transaction.atomic():
-        take_turns(VirtualCluster)
+        lock_table(VirtualCluster)
         if name == ADMIN_GROUP or Group.objects.filter(name=name, vc=None).exists():
             raise ConflictVc(f"Group name {name} already exists.")
         if not rules.fits(capacity, available_for(name)):
@@ -82,11 +82,11 @@ def change_settings(actor: Viewer, name: str, settings: Mapping[str, Any]) -> Vi
     Raises Unauthorized, Forbidden, BadRequest, ConflictVc, NoEnoughQuota, NoVirtualCluster.
     """
     who = require_admin(actor).username
-    if name == DEFAULT and settings.keys() - OF_DEFAULT:
+    if name == DEFAULT_VC and settings.keys() - OF_DEFAULT:
         require_name(name)
     with transaction.atomic():
-        take_turns(VirtualCluster)
-        if name == DEFAULT:
+        lock_table(VirtualCluster)
+        if name == DEFAULT_VC:
             _give_default_the_rest()
         vc = _found(name, f"Vc {name} not found")
         change = {"from": _write(vc, settings), "to": dict(settings)}
@@ -123,7 +123,7 @@ def _dedicate(vc: VirtualCluster, names: Collection[str]) -> None:
 def _require_gpus(vc: VirtualCluster) -> None:
     """Raise NoEnoughQuota when all together would be guaranteed more GPUs than the pool has. Without a number of GPUs
     anywhere the percentages see to that."""
-    rows = VirtualCluster.objects.exclude(name=DEFAULT).values_list("name", "capacity", "gpu_guarantee")
+    rows = VirtualCluster.objects.exclude(name=DEFAULT_VC).values_list("name", "capacity", "gpu_guarantee")
     shares = {name: rules.Gpus(capacity, number) for name, capacity, number in rows}
     if vc.gpu_ceiling is None and all(one.number is None for one in shares.values()):
         return
@@ -140,7 +140,7 @@ def delete_vc(actor: Viewer, name: str) -> None:
     if name == ADMIN_GROUP:
         raise Forbidden(f"The name '{name}' is occupied by admin group.")
     with transaction.atomic():
-        take_turns(VirtualCluster)
+        lock_table(VirtualCluster)
         vc = _found(name, f"Can't delete a nonexistent vc {name}")
         grants = sorted(vc.grants.values_list("username", flat=True))
         nodes = sorted(vc.dedicated_nodes.values_list("name", flat=True))
@@ -161,7 +161,7 @@ def set_vc_status(actor: Viewer, name: str, status: str) -> VirtualCluster:
     if status not in ("stopped", "running"):
         raise BadRequest('child "vcStatus" fails because ["vcStatus" must be one of [stopped, running]]')
     with transaction.atomic():
-        take_turns(VirtualCluster)
+        lock_table(VirtualCluster)
         vc = _found(name, f"Vc {name} not found, can't {'stop' if status == 'stopped' else 'active'}")
         before, vc.status = vc.status, VirtualCluster.Status(status.upper())
         vc.save(update_fields=["status"])
@@ -178,5 +178,7 @@ def _found(name: str, otherwise: str) -> VirtualCluster:
 
 
 def _give_default_the_rest() -> None:
-    rest = {"capacity": available_for(DEFAULT)}
-    VirtualCluster.objects.update_or_create(name=DEFAULT, defaults=rest, create_defaults={**rest, "max_capacity": 100})
+    rest = {"capacity": available_for(DEFAULT_VC)}
+    VirtualCluster.objects.update_or_create(
+        name=DEFAULT_VC, defaults=rest, create_defaults={**rest, "max_capacity": 100}
+    )

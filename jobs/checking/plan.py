@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from clusters.placement.fit import OWN_LABEL, NodeView
-from clusters.vcs.rules import DEFAULT
+from clusters.vcs.rules import DEFAULT_VC
 
 PREFIX = "check-cluster-"
 NAMES = rf"^{PREFIX}[0-9]{{6}}-(serve|look)-"  # an admin may have other jobs whose names begin like that
@@ -48,7 +48,7 @@ _ADVICE = {
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class JobAddress:
     """Where the first job of a node can be reached. ``ssh``: the port of its sshd, 0 without one."""
 
     node: str
@@ -123,7 +123,7 @@ def serving(node: NodeView, stamp: str, image: str, seconds: int) -> dict[str, A
     return _config(node, f"{stamp}-serve", _SERVE.format(node=node.name), image, seconds)
 
 
-def looking(node: NodeView, stamp: str, image: str, seconds: int, peers: Sequence[Served]) -> dict[str, Any]:
+def looking(node: NodeView, stamp: str, image: str, seconds: int, peers: Sequence[JobAddress]) -> dict[str, Any]:
     """Return the config of a node's second job."""
     looks = "\n".join(f"look {peer.node} {peer.address} {peer.port} {peer.ssh} &" for peer in peers)
     command = _LOOK.format(looks=looks, node=node.name, code=ON_PURPOSE)
@@ -137,7 +137,7 @@ def gpus_of(node: NodeView) -> int:
     return 1 if len(node.gpus) > len(node.used_gpus) else 0
 
 
-def peers_of(node: str, served: Sequence[Served]) -> list[Served]:
+def peers_of(node: str, served: Sequence[JobAddress]) -> list[JobAddress]:
     """The next ones in a ring: each node is reached by as many others as it reaches itself."""
     names = [peer.node for peer in served]
     at = names.index(node) if node in names else 0
@@ -146,7 +146,7 @@ def peers_of(node: str, served: Sequence[Served]) -> list[Served]:
 
 
 def judge(
-    node: str, why_not: str, asked: Sequence[Served], seen: Mapping[str, SecondJob], served: Sequence[Served]
+    node: str, why_not: str, asked: Sequence[JobAddress], seen: Mapping[str, SecondJob], served: Sequence[JobAddress]
 ) -> NodeCheck:
     """Return the row of one node. ``why_not``: why its first job does not run, or empty. ``asked``: whom its second job
     was to reach. ``seen`` and ``served`` are of all nodes."""
@@ -171,7 +171,7 @@ def judge(
     )
 
 
-def _ports(node: str, seen: Mapping[str, SecondJob], served: Sequence[Served]) -> PartResult:
+def _ports(node: str, seen: Mapping[str, SecondJob], served: Sequence[JobAddress]) -> PartResult:
     """They fail where others tried and nobody got through, and one of them reached another node or had no other to
     try."""
     if len(served) <= 1:
@@ -187,7 +187,9 @@ def _ports(node: str, seen: Mapping[str, SecondJob], served: Sequence[Served]) -
     return PartResult(f"Its port at {where.address}:{where.port} is not reached from {', '.join(silent)}.")
 
 
-def _peers(log: str, asked: Sequence[Served], seen: Mapping[str, SecondJob], served: Sequence[Served]) -> PartResult:
+def _peers(
+    log: str, asked: Sequence[JobAddress], seen: Mapping[str, SecondJob], served: Sequence[JobAddress]
+) -> PartResult:
     """It fails where none of those that it was to reach answers, and they are not to blame: others reach one of them,
     or nobody reaches anybody."""
     if not asked:
@@ -198,7 +200,7 @@ def _peers(log: str, asked: Sequence[Served], seen: Mapping[str, SecondJob], ser
     return PartResult(f"It reaches none of {', '.join(silent)}.") if len(silent) == len(asked) and is_cut_off else WORKS
 
 
-def _ssh(log: str, asked: Sequence[Served], seen: Mapping[str, SecondJob]) -> PartResult:
+def _ssh(log: str, asked: Sequence[JobAddress], seen: Mapping[str, SecondJob]) -> PartResult:
     if not any(_reached_by_ssh(job.log) for job in seen.values()):
         return PartResult(untried="No sshd answers anywhere: the image has none.")
     return PartResult("The sshd of no other node answers.") if asked and not _reached_by_ssh(log) else WORKS
@@ -224,7 +226,7 @@ def _config(node: NodeView, name: str, command: str, image: str, seconds: int) -
     ports = [{"label": "web", "beginAt": 0, "portNumber": 1}]
     role = {"name": "check", "taskNumber": 1, "cpuNumber": CPUS, "memoryMB": MEMORY_MB, "gpuNumber": 0}
     return {
-        "virtualCluster": node.dedicated_to or DEFAULT,  # no other one's jobs start on a node of its own
+        "virtualCluster": node.dedicated_to or DEFAULT_VC,  # no other one's jobs start on a node of its own
         "jobName": f"{PREFIX}{name}-{re.sub(r'[^A-Za-z0-9._-]', '-', node.name)}",
         "image": image,
         "taskRoles": [{**role, "portList": ports, "command": command}],

@@ -22,10 +22,10 @@ from clusters.nodes.queries import load_nodes
 from clusters.placement.fit import NodeView
 from jobs import queries, services
 from jobs.checking import plan
-from jobs.checking.plan import PREFIX, NodeCheck, SecondJob, Served
+from jobs.checking.plan import PREFIX, JobAddress, NodeCheck, SecondJob
 from jobs.logs.read import find_task, tail
 from jobs.models import Attempt, Job, Task
-from jobs.planning.lifecycle import TASK_LIVE, JobState, TaskState
+from jobs.planning.lifecycle import TASK_LIVE_STATES, JobState, TaskState
 from jobs.waiting.why import turn_of, waiting_reason
 
 CHECK_LIMIT = 120  # seconds of a whole check
@@ -131,7 +131,7 @@ class _Check:
                 refused[name] = error.message
         return jobs, refused
 
-    def _served(self, jobs: dict[str, int]) -> list[Served]:
+    def _served(self, jobs: dict[str, int]) -> list[JobAddress]:
         """Where the first jobs can be reached: of those that run when all run, or the first half of the time is
         over."""
 
@@ -141,7 +141,7 @@ class _Check:
         _wait(lambda: len(running()) + _ended(jobs) >= len(jobs), self._half)
         tasks = running()
         return [
-            Served(name, task.address, task.ports["web"][0], next(iter(task.ports.get("ssh", ())), 0))
+            JobAddress(name, task.address, task.ports["web"][0], next(iter(task.ports.get("ssh", ())), 0))
             for name, id in jobs.items()
             if (task := tasks.get(id))
         ]
@@ -162,7 +162,7 @@ class _Check:
         for job in Job.objects.filter(id__in=left):
             task = Task.objects.filter(job=job).order_by("-id").first()
             attempt = Attempt.objects.filter(job=job).order_by("-number").first()
-            if task is not None and task.state in TASK_LIVE:
+            if task is not None and task.state in TASK_LIVE_STATES:
                 doing = task.progress or "it is starting"
                 reasons[left[job.pk]] = f"Its container did not run in time: {doing}."
             elif job.state == JobState.WAITING:

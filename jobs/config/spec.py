@@ -28,7 +28,7 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
 from base.core.errors import BadRequest, InvalidConfig, Problem, TooLarge
-from clusters.vcs.rules import DEFAULT
+from clusters.vcs.rules import DEFAULT_VC
 from jobs.config import coerce, jsonc, v1_words
 from jobs.config.editing import mends
 from jobs.config.extras import DESCRIPTION, Extras, extras_of
@@ -110,7 +110,7 @@ class JobSpec(_Spec):
     gpu_type: str = Field("", strict=True, pattern=r"^\S*$", max_length=256)
     # None when it is not given. A null in the config is refused, as in v1.
     kill_all_on_completed_task_number: Annotated[int | None, BeforeValidator(coerce.integer)] = None
-    virtual_cluster: Text = DEFAULT
+    virtual_cluster: Text = DEFAULT_VC
     retry_count: Int = Field(0, ge=-2, le=INT_MAX)
     job_envs: Annotated[dict[EnvName, JsonValue], BeforeValidator(coerce.container)] = {}
     extras: Annotated[
@@ -145,7 +145,7 @@ class JobSpec(_Spec):
 
     @property
     def effective_virtual_cluster(self) -> str:
-        return self.virtual_cluster or DEFAULT
+        return self.virtual_cluster or DEFAULT_VC
 
     @property
     def is_debug(self) -> bool:

@@ -18,7 +18,7 @@ from django.db import DatabaseError, close_old_connections
 from django.utils import timezone
 
 from base.core.bulk import update_where
-from base.hosts import here
+from base.hosts import this_host
 from base.wakes import wake
 from clusters.engines.runtime import FaultReason, Progress, RuntimeFault
 from jobs.models import Task
@@ -58,7 +58,7 @@ def drop_earlier(**_: object) -> None:
 
 def mark() -> str:
     """The portal on this machine."""
-    return here.host_id()[:_MARK]
+    return this_host.host_id()[:_MARK]
 
 
 def renewing(id: int, claim: str) -> Callable[[], None]:

@@ -20,7 +20,7 @@ from django.conf import settings
 from base.core.errors import LongshoreError
 from base.files.store import delegation, open_store, rules
 from base.files.store.base import PathNotFound, StoreUnavailable, find
-from base.files.who import KnownAccounts, Who
+from base.files.store_actor import KnownAccounts, StoreActor
 from base.models import User
 from clusters.engines.image_names import DOCKER_HUB, registry_of
 from clusters.engines.runtime import LARGE, FaultReason, RuntimeFault
@@ -69,7 +69,7 @@ def prepare(spec: JobSpec, username: str, key: str, note: Callable[[str], None])
         return
     paths = substitute_paths(spec, fs_uri=settings.DEFAULT_FS_URI, username=username)
     is_admin = User.objects.filter(username=username, is_admin=True).exists()
-    reader = Who(username, is_admin, KnownAccounts(), open_store())
+    reader = StoreActor(username, is_admin, KnownAccounts(), open_store())
     login = _login(reader, paths["authFile"]) if spec.auth_file else None
     fits = login is not None and is_of_registry(spec.image, login.server)
     auth = (login.user, login.password) if login and fits else None
@@ -84,7 +84,7 @@ def prepare(spec: JobSpec, username: str, key: str, note: Callable[[str], None])
             raise DeliveryFault(StartFault.AUTH_REFUSED, sentence) from None
 
 
-def _allowed(reader: Who, uri: str, denied: StartFault) -> str:
+def _allowed(reader: StoreActor, uri: str, denied: StartFault) -> str:
     """The path that ``uri`` names. Raises DeliveryFault with the reason ``denied`` if the user may not read it."""
     try:
         path, hostless = rules.path_of(uri), rules.hostless_path_of(uri)
@@ -122,7 +122,7 @@ def _registry(server: str) -> str:
 
 
 @contextmanager
-def _code(reader: Who, uri: str, key: str, note: Callable[[str], None]) -> Iterator[Path]:
+def _code(reader: StoreActor, uri: str, key: str, note: Callable[[str], None]) -> Iterator[Path]:
     path = _allowed(reader, uri, StartFault.CODE_UNREADABLE)
     note("reading the code")
 
@@ -145,7 +145,7 @@ def _code(reader: Who, uri: str, key: str, note: Callable[[str], None]) -> Itera
         yield tar
 
 
-def _login(reader: Who, uri: str) -> _Login:
+def _login(reader: StoreActor, uri: str) -> _Login:
     path = _allowed(reader, uri, StartFault.AUTH_UNREADABLE)
     try:
         with reader.store.open_read(path) as file:

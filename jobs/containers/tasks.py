@@ -42,7 +42,7 @@ from jobs.diagnosis.run import diagnose, diagnose_task
 from jobs.logs import archive, retention
 from jobs.models import Attempt, Job, Task
 from jobs.planning import exits
-from jobs.planning.lifecycle import TASK_ENDS, TaskState
+from jobs.planning.lifecycle import TASK_END_STATES, TaskState
 from jobs.planning.settle import LEASE
 from jobs.planning.world import OrderKind
 
@@ -57,7 +57,7 @@ _STARTS = f"state = '{TaskState.STARTING}'"
 _STOPS = f"state = '{TaskState.STOPPING}'"
 # One kept for debugging: it is RUNNING until it has ended as its command did.
 _IS_RELEASED = f"state = '{TaskState.RUNNING}' AND released_at IS NOT NULL"
-_LEFT_OVER = f"state IN ({', '.join(repr(str(state)) for state in sorted(TASK_ENDS))}) AND NOT collected"
+_LEFT_OVER = f"state IN ({', '.join(repr(str(state)) for state in sorted(TASK_END_STATES))}) AND NOT collected"
 _UNPUBLISHED = """
     SELECT j.id FROM jobs_task t JOIN jobs_job j ON j.id = t.job_id WHERE t.id = %s AND j.published_at IS NULL"""
 

@@ -18,7 +18,7 @@ from jobs.logs.places import STREAMS, place_of
 from jobs.logs.read import last_lines, open_archive
 from jobs.metrics.read import TaskFigures, figures
 from jobs.models import Attempt, Event, Task
-from jobs.planning.lifecycle import JOB_ENDS, TaskState
+from jobs.planning.lifecycle import JOB_END_STATES, TaskState
 
 LINES = 200  # of each stream of a task
 MOST_TASKS = 32  # whose logs are read: of a large gang those that failed first
@@ -36,7 +36,7 @@ def evidence_of(attempt: Attempt) -> Evidence:
     end = attempt.exit or {}
     return Evidence(
         exit=attempt.exit_code or 0,
-        is_over=attempt.job.state in JOB_ENDS,
+        is_over=attempt.job.state in JOB_END_STATES,
         sentence=str(end.get("reason", "")),
         tasks=[_task(used.task, spec, used) for used in figures(attempt, tasks, spec)],
         decided_by=f"{end['role']}-{end['index']}" if end.get("role") and end.get("index") is not None else "",

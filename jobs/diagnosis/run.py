@@ -26,7 +26,7 @@ from jobs.diagnosis.gather import evidence_of
 from jobs.diagnosis.judge import judge
 from jobs.models import Attempt, Event, Job, Task
 from jobs.planning import exits
-from jobs.planning.lifecycle import TASK_ENDS, TaskState
+from jobs.planning.lifecycle import TASK_END_STATES, TaskState
 
 PATIENCE = timedelta(seconds=30)  # for the logs; after it what is there is enough
 BUDGET = 5.0  # seconds of comparing
@@ -72,7 +72,7 @@ def _judged(attempt: Attempt) -> Diagnosis:
 
 def _awaits_logs(attempt: Attempt) -> bool:
     """Whether a log is still to be archived. Nobody waits for that of a node that is lost."""
-    ended = Task.objects.filter(attempt=attempt, state__in=sorted(TASK_ENDS), collected=False)
+    ended = Task.objects.filter(attempt=attempt, state__in=sorted(TASK_END_STATES), collected=False)
     return ended.exclude(state=TaskState.FAILED, exit_code=exits.NODE_LOST).exclude(container_name="").exists()
 
 

@@ -25,7 +25,7 @@ from jobs.planning.queue.lengths import stem
 from jobs.planning.queue.scene import Awaited
 from jobs.planning.turns import Move, Turn
 from jobs.waiting.changes import Change, smallest_changes
-from jobs.waiting.queue import Queued, RecentQueue, recent_queue, turn_if_submitted
+from jobs.waiting.queue import RecentQueue, WaitingJob, recent_queue, turn_if_submitted
 
 FORECAST, CHANGES = 0.3, 0.3  # seconds that each may take
 _LIKELY = 0.5  # part of all draws in which the same job's end lets it start: of less, no job is named
@@ -37,12 +37,12 @@ class Outlook:
     now, ``pull`` which image is pulled first if it does start. ``forecast`` is {"p10", "p50", "p90"} in milliseconds of
     a job that waits, and ``after`` the job whose end most likely lets it start."""
 
-    turn: Turn[Queued]
+    turn: Turn[WaitingJob]
     never: Blocker | None
     blockers: Sequence[Blocker] = ()
     pull: str = ""
     forecast: dict[str, int] | None = None
-    after: Queued | None = None
+    after: WaitingJob | None = None
     changes: Sequence[Change] = ()
     ran: float | None = None  # seconds; half of the jobs of the like that have ended ran shorter
 
@@ -86,7 +86,7 @@ def _changes(known: Outlook, username: str) -> Sequence[Change]:
     return smallest_changes(known.turn, owner.vcs if owner else (), deadline(CHANGES))
 
 
-def _outlook(turn: Turn[Queued], foreseen: Foreseen[Queued] | None, seen: RecentQueue) -> Outlook:
+def _outlook(turn: Turn[WaitingJob], foreseen: Foreseen[WaitingJob] | None, seen: RecentQueue) -> Outlook:
     ran = _ran(turn.job, seen)
     if turn.move is Move.GO:
         return Outlook(
@@ -104,7 +104,7 @@ def _outlook(turn: Turn[Queued], foreseen: Foreseen[Queued] | None, seen: Recent
     )
 
 
-def _ran(job: Queued, seen: RecentQueue) -> float | None:
+def _ran(job: WaitingJob, seen: RecentQueue) -> float | None:
     """The median of how long jobs of the like ran, in seconds; None where no job of the like has ended."""
     lengths = seen.scene.lengths()
     if not lengths or not lengths.number(job.like):
@@ -113,12 +113,12 @@ def _ran(job: Queued, seen: RecentQueue) -> float | None:
     return quantiles[len(quantiles) // 2]
 
 
-def _shown(turn: Turn[Queued], spread: Spread) -> dict[str, int]:
+def _shown(turn: Turn[WaitingJob], spread: Spread) -> dict[str, int]:
     job, now = turn.job, milliseconds(turn.queue.scene.now)
     return corrected(recent_corrections(now), {job.id: in_milliseconds(spread)}, {job.id: job.vc}, now)[job.id]
 
 
-def _foreseen(turn: Turn[Queued], seen: RecentQueue, is_over: Callable[[], bool]) -> Foreseen[Queued] | None:
+def _foreseen(turn: Turn[WaitingJob], seen: RecentQueue, is_over: Callable[[], bool]) -> Foreseen[WaitingJob] | None:
     if turn.move is Move.GO or turn.error is not None or not (lengths := seen.scene.lengths()):
         return None
     now = seen.scene.now.timestamp()

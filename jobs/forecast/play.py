@@ -17,10 +17,10 @@ from typing import Generic, NamedTuple
 from zlib import crc32
 
 from clusters.placement.free import FreeNodes
-from clusters.placement.shares import Hold, add, freed
+from clusters.placement.shares import Hold, add, nodes_without
 from jobs.planning.queue.lengths import DRAWS
 from jobs.planning.queue.lines import in_order
-from jobs.planning.queue.scene import NOTHING_LEARNT, Runner, Scene, W, as_evicted, holds_at
+from jobs.planning.queue.scene import NO_LENGTHS, JobT, Runner, Scene, as_evicted, holds_at
 from jobs.planning.turns import Move, Turn, turns
 
 MOST = 400  # waiting jobs that are played, the first of the queue
@@ -41,7 +41,7 @@ class Spread(NamedTuple):
     p90: datetime
 
 
-Length = Callable[[W], Sequence[float]]  # seconds from its start, DRAWS of them, shortest first
+Length = Callable[[JobT], Sequence[float]]  # seconds from its start, DRAWS of them, shortest first
 Spent = Callable[[], float]  # the part of the time for a play that is over; from 1 on, nothing is left
 
 
@@ -53,7 +53,9 @@ class StartForecasts(NamedTuple):
     not_before: dict[int, datetime]
 
 
-def starts(waiting: Sequence[W], scene: Scene[W], length: Length[W], spent: Spent, most: int = MOST) -> StartForecasts:
+def starts(
+    waiting: Sequence[JobT], scene: Scene[JobT], length: Length[JobT], spent: Spent, most: int = MOST
+) -> StartForecasts:
     """When each waiting job starts, of the ``first`` so many. Where the time does not do for all of it, every draw is
     played for a while, so that those whose turn comes soon have a spread; a job of which too much is unknown has
     nothing."""
@@ -72,7 +74,7 @@ def _over(spent: Spent, part: float = 1.0) -> Callable[[], bool]:
     return lambda: spent() >= min(1.0, part)
 
 
-def first(waiting: Sequence[W], most: int = MOST) -> list[W]:
+def first(waiting: Sequence[JobT], most: int = MOST) -> list[JobT]:
     """So many of the waiting jobs, in their order: of each virtual cluster the first ones, as their turns come side by
     side."""
     queue = in_order(waiting)
@@ -87,7 +89,7 @@ def first(waiting: Sequence[W], most: int = MOST) -> list[W]:
 
 
 def at_limits(
-    waiting: Sequence[W], scene: Scene[W], limit: Callable[[W], float], spent: Spent, most: int = MOST
+    waiting: Sequence[JobT], scene: Scene[JobT], limit: Callable[[JobT], float], spent: Spent, most: int = MOST
 ) -> dict[int, float]:
     """Seconds until each waiting job starts if every one runs for its limit: what a scheduler foresees that only goes
     by limits. Of those alone that were seen to start before the time was over."""
@@ -97,13 +99,13 @@ def at_limits(
 
 
 def side_by_side(
-    queues: Sequence[tuple[Sequence[W], Scene[W]]], length: Length[W], spent: Spent, most: int = MOST
+    queues: Sequence[tuple[Sequence[JobT], Scene[JobT]]], length: Length[JobT], spent: Spent, most: int = MOST
 ) -> list[dict[int, Spread]]:
     """The spreads of several queues, to be compared: each draw gives a job the same length in all of them, and counts
     only when all have been played with it."""
     known: dict[tuple[int, datetime | None], Sequence[float]] = {}
 
-    def once(job: W) -> Sequence[float]:
+    def once(job: JobT) -> Sequence[float]:
         """Ask for a length once: most jobs are in all of the queues."""
         key = job.id, job.started_at
         if key not in known:
@@ -123,10 +125,10 @@ def side_by_side(
     return [table.spreads() for table in tables]
 
 
-class _Table(Generic[W]):
+class _Table(Generic[JobT]):
     """One queue with what its draws have shown so far."""
 
-    def __init__(self, queue: Sequence[W], scene: Scene[W], length: Length[W]) -> None:
+    def __init__(self, queue: Sequence[JobT], scene: Scene[JobT], length: Length[JobT]) -> None:
         self.scene, self.queue = scene, queue
         self.running = scene.running()
         self.lengths = {job.id: length(job) for job in (*self.queue, *(runner.job for runner in self.running))}
@@ -161,15 +163,17 @@ class _Table(Generic[W]):
 
 
 @dataclass(frozen=True, slots=True)
-class Foreseen(Generic[W]):
+class Foreseen(Generic[JobT]):
     """The start of one job, and the job whose end most likely lets it start: in the ``part`` of all draws."""
 
     spread: Spread
-    after: W | None
+    after: JobT | None
     part: float
 
 
-def start_of(job: W, waiting: Sequence[W], scene: Scene[W], length: Length[W], spent: Spent) -> Foreseen[W] | None:
+def start_of(
+    job: JobT, waiting: Sequence[JobT], scene: Scene[JobT], length: Length[JobT], spent: Spent
+) -> Foreseen[JobT] | None:
     """Do as ``starts``, for one of the waiting jobs alone: no draw is played longer than until it starts. None where
     too much is unknown, and where more than MOST jobs of its virtual cluster are ahead of it."""
     queue = _until(job, waiting)
@@ -193,7 +197,7 @@ def start_of(job: W, waiting: Sequence[W], scene: Scene[W], length: Length[W], s
     return Foreseen(spread, next(other for other in jobs if other.id == id), draws / len(delays))
 
 
-def _until(job: W, waiting: Sequence[W]) -> Sequence[W] | None:
+def _until(job: JobT, waiting: Sequence[JobT]) -> Sequence[JobT] | None:
     """Its virtual cluster's queue up to this job, and the first of the others; None if that are more than MOST."""
     queue = in_order(waiting)
     positions = [at for at, other in enumerate(queue) if other.id == job.id]
@@ -212,21 +216,21 @@ def _spread(delays: list[float], now: datetime) -> Spread | None:
     return None if chosen[-1] == inf else Spread(*(now + timedelta(seconds=each) for each in chosen))
 
 
-class _Draw(Generic[W]):
+class _Draw(Generic[JobT]):
     """One possible future."""
 
-    def __init__(self, table: _Table[W], draw: int, watched: int | None = None) -> None:
+    def __init__(self, table: _Table[JobT], draw: int, watched: int | None = None) -> None:
         """``watched``: the job with whose start the future that matters ends."""
         scene = table.scene
         self.scene, self.draw, self.lengths, self.watched = scene, draw, table.lengths, watched
-        self.freed: list[Runner[W]] = []  # what ended last
+        self.freed: list[Runner[JobT]] = []  # what ended last
         self.let_in: list[int] = []  # of that, the jobs whose room the watched one got, most of it first
         self.waiting = list(table.queue)
         self.free, self.idle = table.free, table.idle
         self.together = (_SOON_OF_MANY, _CLOSE_OF_MANY) if len(table.running) > _VERY_MANY else (_SOON, _CLOSE)
         self.nodes = list(scene.nodes)
         self.use: dict[str, dict[str, float]] = {vc: dict(amount) for vc, amount in scene.use.items()}
-        self.running: dict[int, Runner[W]] = {}
+        self.running: dict[int, Runner[JobT]] = {}
         self.ends: list[tuple[float, int]] = []
         self.due: dict[int, float] = {}  # by job: a job that was evicted has an older end in the heap
         self.began: dict[int, float] = {}
@@ -251,12 +255,12 @@ class _Draw(Generic[W]):
             self._end()
         return self.began
 
-    def _length(self, job: W) -> float:
+    def _length(self, job: JobT) -> float:
         user = crc32(job.username.encode())
         rank = (self.draw * (1 + user % (DRAWS - 1)) + user) % DRAWS
         return self.lengths[job.id][rank]
 
-    def _ends(self, job: W, delay: float) -> None:
+    def _ends(self, job: JobT, delay: float) -> None:
         self.due[job.id] = delay
         heappush(self.ends, (delay, job.id))
 
@@ -269,14 +273,14 @@ class _Draw(Generic[W]):
             now=at,
             use=self.use,
             running=lambda: list(self.running.values()),
-            moves=None,
-            lengths=lambda: NOTHING_LEARNT,  # each draw knows how long everything runs
+            changes_by_itself=None,
+            lengths=lambda: NO_LENGTHS,  # each draw knows how long everything runs
             holds=lambda: [hold for runner in self.running.values() for hold in runner.holds],
             before=self.free,
             idle=self.idle,
         )
         gone: set[int] = set()
-        again: list[W] = []
+        again: list[JobT] = []
         taken = list(turns(self.waiting, scene, only_tried=True))
         placed = [turn for turn in taken if turn.move is Move.GO]
         if placed:
@@ -292,7 +296,7 @@ class _Draw(Generic[W]):
         if gone or again:
             self.waiting = [job for job in self.waiting if job.id not in gone] + again
 
-    def _start(self, turn: Turn[W], at: datetime) -> None:
+    def _start(self, turn: Turn[JobT], at: datetime) -> None:
         job, holds = turn.job, holds_at(turn.job, turn.placements)
         add(self.use.setdefault(job.vc, {}), self.scene.amount(holds))
         self.running[job.id] = Runner(replace(job, is_guest=turn.is_guest, started_at=at), holds)
@@ -325,7 +329,7 @@ class _Draw(Generic[W]):
     def _free(self, id: int) -> None:
         runner = self.running.pop(id)
         self.freed.append(runner)
-        self.nodes = freed(self.nodes, runner.holds)
+        self.nodes = nodes_without(self.nodes, runner.holds)
         add(self.use.setdefault(runner.job.vc, {}), self.scene.amount(runner.holds), -1)
 
     def _freed_by(self, holds: Iterable[Hold]) -> list[int]:

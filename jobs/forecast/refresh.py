@@ -25,7 +25,7 @@ from jobs.models import Holding, Job, Prediction
 from jobs.planning.lifecycle import JobState
 from jobs.planning.queue.lengths import Lengths
 from jobs.planning.queue.lines import in_order
-from jobs.waiting.queue import Queued, queue_now
+from jobs.waiting.queue import WaitingJob, queue_now
 
 BUDGET = 6.0  # seconds of one forecast, in which it has a core
 PATIENCE = 5.0  # times as long it takes at most, where others have the cores
@@ -80,7 +80,7 @@ def corrected(known: Corrections, played: Moments, vcs: Mapping[int, str], now: 
     }
 
 
-def _bounds(waiting: Sequence[Queued], forecasts: StartForecasts, shown: Moments) -> Moments:
+def _bounds(waiting: Sequence[WaitingJob], forecasts: StartForecasts, shown: Moments) -> Moments:
     """{"after"} of jobs without a spread, in milliseconds. Of a job that was not played it is that of the last one
     before it in its virtual cluster."""
     last, bounds = dict[str, int](), Moments()
@@ -96,7 +96,7 @@ def _bounds(waiting: Sequence[Queued], forecasts: StartForecasts, shown: Moments
     return bounds
 
 
-def length_of(lengths: Lengths, job: Queued, now: float) -> Sequence[float]:
+def length_of(lengths: Lengths, job: WaitingJob, now: float) -> Sequence[float]:
     """How long it may run, or may have run when it ends (jobs.planning.queue.lengths)."""
     ran = max(0.0, now - job.started_at.timestamp()) if job.started_at is not None else 0.0
     return lengths.quantiles(job.like, ran, job.most_seconds)
@@ -120,7 +120,7 @@ def clock(budget: float, patience: float = PATIENCE) -> Callable[[], float]:
 
 
 def _write(
-    waiting: Iterable[Queued],
+    waiting: Iterable[WaitingJob],
     played: Moments,
     shown: Moments,
     bounds: Moments,

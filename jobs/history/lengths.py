@@ -16,7 +16,7 @@ def learn() -> Lengths:
     return Lengths(ended())
 
 
-learnt = Remembered(learn, EVERY)  # as of the last minute
+known_lengths = Remembered(learn, EVERY)  # as of the last minute
 
 
 def ended(before: int | None = None) -> list[tuple[LikeJobs, float]]:

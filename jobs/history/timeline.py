@@ -10,7 +10,7 @@ from django.db.models.lookups import GreaterThanOrEqual
 
 from base.accounts.viewer import Viewer
 from clusters.models import Node
-from jobs.access import may_read_story
+from jobs.access import may_read_details
 from jobs.history.holdings import types_of
 from jobs.history.window import TimeWindow
 from jobs.models import Event, Holding, Job
@@ -128,7 +128,7 @@ def reasons_of(id: int, viewer: Viewer) -> Reasons | None:
         return None
     span = HoldingBar(*values)
     job = Job.objects.filter(id=span.job_id, deleted_at__isnull=True).exists()
-    if not job or not may_read_story(viewer, span.username):
+    if not job or not may_read_details(viewer, span.username):
         return Reasons(span, job_exists=job)
     kinds = ("job.placed", "attempt.decided", "job.evicted", "job.retry", "job.ended")
     events = Event.objects.filter(job=span.job_id, attempt=span.attempt, kind__in=kinds).order_by("id")

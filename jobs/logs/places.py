@@ -30,7 +30,7 @@ from jobs.logs.lines import BLOCK, LogView
 from jobs.logs.times import EVERY, WIDTH, Times
 from jobs.models import Task
 from jobs.planning import exits
-from jobs.planning.lifecycle import TASK_ENDS, TaskState
+from jobs.planning.lifecycle import TASK_END_STATES, TaskState
 
 _LONGEST = 230  # characters of a file's name; names of jobs and roles may be longer than a file system takes
 LARGEST_INDEX = 8 << 20  # bytes; that of a log of some 40 GB
@@ -112,7 +112,7 @@ def why_none(task_id: int) -> str:
     """Why an ended task has no log, in a sentence. One that was stopped, or refused, before its container ran never had
     any; of one that was lost nobody knows. An attempt whose logs were archived, and not deleted since, had one."""
     began = Q(container_started_at__isnull=False) | Q(exit_code__in=(exits.NODE_LOST, exits.CONTAINER_LOST))
-    if Task.objects.filter(pk=task_id, state__in=sorted(TASK_ENDS)).exclude(began).exists():
+    if Task.objects.filter(pk=task_id, state__in=sorted(TASK_END_STATES)).exclude(began).exists():
         return "Its command never began, so there is no log."
     if Task.objects.filter(pk=task_id, attempt__log_bytes__gt=0).exists():
         return _ELSEWHERE
@@ -219,7 +219,7 @@ def _is_index(index: dict[str, Any]) -> bool:
 
 def _phase(task: Task) -> LogPhase:
     state = TaskState(task.state)
-    if state in TASK_ENDS:
+    if state in TASK_END_STATES:
         return LogPhase.ENDED
     if state is TaskState.WAITING:
         return LogPhase.WAITING

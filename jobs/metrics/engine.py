@@ -65,7 +65,7 @@ class Work:
 
 
 @dataclass(slots=True)
-class Rest:
+class RetryDelay:
     """It says when something that failed is tried again."""
 
     until: float = 0.0  # monotonic
@@ -100,13 +100,13 @@ class EngineSampler:
         self._meter: Measurable | None = None
         self._before: dict[int, ContainerUsage] = {}
         self._asks_at: dict[int, float] = {}  # when the container of a task is asked for its GPUs again (monotonic)
-        self._rest = Rest()
-        self._exporters: dict[str, Rest] = {}
+        self._rest = RetryDelay()
+        self._exporters: dict[str, RetryDelay] = {}
         self._given: SimpleQueue[Work | None] = SimpleQueue()
 
     def give(self, work: Work) -> None:
         """It is done at once; while the last one is not done yet, this one is left out."""
-        self.thread.keep()
+        self.thread.ensure_running()
         with suppress(Empty):
             self._given.get_nowait()
         self._given.put(work)
@@ -175,7 +175,7 @@ class EngineSampler:
             return {}
 
     def _of_exporter(self, node: NodeTarget) -> dict[str, GpuUse]:
-        rest = self._exporters.setdefault(node.name, Rest())
+        rest = self._exporters.setdefault(node.name, RetryDelay())
         if not node.exporter or rest.rests:
             return {}
         try:

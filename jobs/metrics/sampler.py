@@ -49,7 +49,7 @@ class Sampler:
             signal.signal(number, lambda *_: self.stop())
         while not self._stopped.is_set():
             try:
-                processes.show("sampler")
+                processes.record_process("sampler")
                 at = int(time.time()) // EVERY * EVERY
                 if self.lease.epoch is not None or self._begins():
                     self.tick(at)
@@ -81,7 +81,7 @@ class Sampler:
         """Give each engine its work for the moment ``at``, and add up the one before. Raises Fenced."""
         self.lease.renew()
         with self.lease.writing():
-            processes.beat("sampler", self._report())
+            processes.record_heartbeat("sampler", self._report())
         self._write_cluster(at - EVERY)
         work = _work(at)
         for key in self._engines.keys() - work.keys():
@@ -124,7 +124,7 @@ class Sampler:
             engine.stop()
         with contextlib.suppress(DatabaseError):
             self.lease.give_back()
-        processes.leave("sampler")
+        processes.forget_process("sampler")
 
 
 _TASK = ("id", "node", "container_name", "role", "index", "gpu_ids", "container_started_at", "attempt__app_id")

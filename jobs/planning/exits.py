@@ -122,7 +122,9 @@ def as_v1(spec: ExitSpec) -> dict[str, Any]:
     }
 
 
-def of(code: int, sentence: str = "", *, remedy: str | None = None, permanent: bool = False, **known: Any) -> Exit:
+def exit_for(
+    code: int, sentence: str = "", *, remedy: str | None = None, permanent: bool = False, **known: Any
+) -> Exit:
     """An Exit with the table's own words where none are given; what is not tried again awaits no retry. ``known`` are
     other fields of the Exit."""
     spec = spec_for(code)
@@ -141,13 +143,13 @@ def classify(status: ContainerStatus, memory_mb: int, *, label: str = "The task"
     """
     code = status.exit_code
     if status.evicted:
-        return of(EXIT_CODE_LOST, f"Kubernetes evicted {label}: {status.evicted}")
+        return exit_for(EXIT_CODE_LOST, f"Kubernetes evicted {label}: {status.evicted}")
     if status.lost:
-        return of(EXIT_CODE_LOST, f"{label} was lost when its node went down.")
+        return exit_for(EXIT_CODE_LOST, f"{label} was lost when its node went down.")
     if code is None:
-        return of(EXIT_CODE_LOST, f"{label} ended, but the node no longer knows how.")
+        return exit_for(EXIT_CODE_LOST, f"{label} ended, but the node no longer knows how.")
     if code == 0:
-        return of(SUCCEEDED, f"{label} ended with exit code 0.", raw_code=0, oom=status.oom_killed)
+        return exit_for(SUCCEEDED, f"{label} ended with exit code 0.", raw_code=0, oom=status.oom_killed)
     if status.oom_killed:
         return _out_of_memory(code, memory_mb, label)
     if status.port_taken:
@@ -155,16 +157,16 @@ def classify(status: ContainerStatus, memory_mb: int, *, label: str = "The task"
     if status.by_itself and code in _ENDS_FROM_OUTSIDE:
         return _ended_itself(code, label)
     if code in KEPT_SIGNALS:
-        return of(code, _SIGNAL_SENTENCES[code].format(label), **_of_process(code), certainty="likely")
+        return exit_for(code, _SIGNAL_SENTENCES[code].format(label), **_of_process(code), certainty="likely")
     remedy = _HINTS.get(code, "Read the end of its log.")
     sentence = f"{label} ended with exit code {code}."
-    return of(USER_FAILED, sentence, remedy=remedy, **_of_process(code), certainty="unknown")
+    return exit_for(USER_FAILED, sentence, remedy=remedy, **_of_process(code), certainty="unknown")
 
 
 def held(container: ContainerStatus, memory_mb: int, label: str) -> Exit:
     """How the command ended whose container is kept for debugging; the task itself has not ended."""
     if container.held_code is None:
-        return of(USER_FAILED, f"{label} failed.")
+        return exit_for(USER_FAILED, f"{label} failed.")
     return classify(replace(container, exit_code=container.held_code), memory_mb, label=label)
 
 
@@ -173,64 +175,66 @@ def from_fault(reason: str, sentence: str, permanent: bool) -> Exit:
     disappeared before it was started is gone for ever, but the next one need not be."""
     if reason in set(StartFault):
         remedy = _START_REMEDIES[StartFault(reason)]
-        return of(USER_FAILED, sentence, remedy=remedy, permanent=True, fault=reason)
+        return exit_for(USER_FAILED, sentence, remedy=remedy, permanent=True, fault=reason)
     known = FaultReason(reason) if reason in set(FaultReason) else FaultReason.REFUSED
     fault = _FAULTS[known]
     lasting = (permanent and known is not FaultReason.GONE) or fault.is_permanent
     guess = {"blame": "your job", "certainty": "likely"} if known is FaultReason.REGISTRY_UNKNOWN else {}
-    return of(fault.code, sentence, remedy=fault.remedy, permanent=lasting, fault=str(known), **guess)
+    return exit_for(fault.code, sentence, remedy=fault.remedy, permanent=lasting, fault=str(known), **guess)
 
 
 def given_up(exit_: Exit, times: int) -> Exit:
     """The end of a start that was refused ``times`` in a row for what its job asks."""
     sentence = f"{exit_.sentence} It was tried {times} times."
-    return of(USER_FAILED, sentence, remedy=exit_.remedy, permanent=True, fault=exit_.fault)
+    return exit_for(USER_FAILED, sentence, remedy=exit_.remedy, permanent=True, fault=exit_.fault)
 
 
 def container_lost(label: str = "The task") -> Exit:
-    return of(CONTAINER_LOST, f"The container of {label} disappeared from its node.")
+    return exit_for(CONTAINER_LOST, f"The container of {label} disappeared from its node.")
 
 
 def restarted(label: str) -> Exit:
     sentence = f"The container of {label} was started a second time by somebody on its node, so its work was cut off."
-    return of(CONTAINER_LOST, sentence)
+    return exit_for(CONTAINER_LOST, sentence)
 
 
 def node_lost(node: str, *, slow: bool = False) -> Exit:
     """``slow``: its host took connections to the end, so it may only have been too busy."""
     if not slow:
-        return of(NODE_LOST, f"Node {node} was lost.")
+        return exit_for(NODE_LOST, f"Node {node} was lost.")
     sentence = f"Node {node} was given up: its host takes connections, but its engine has not answered for too long."
-    return of(NODE_LOST, sentence, certainty="likely")
+    return exit_for(NODE_LOST, sentence, certainty="likely")
 
 
 def evicted(reason: str) -> Exit:
     """Its room went to another job, or its node is to become empty. It is tried again and keeps its place."""
-    return of(PREEMPTED, reason, remedy="Nothing: it starts again as soon as there is room, and no retry is used up.")
+    return exit_for(
+        PREEMPTED, reason, remedy="Nothing: it starts again as soon as there is room, and no retry is used up."
+    )
 
 
 def job_stopped(by: str) -> Exit:
-    return of(JOB_STOPPED, f"Stopped by {by}." if by else "Stopped.")
+    return exit_for(JOB_STOPPED, f"Stopped by {by}." if by else "Stopped.")
 
 
 def out_of_time(seconds: int) -> Exit:
     """Its ``extras.maxRunSeconds`` are over. It is not tried again, however often its config allows that."""
     sentence = f"The job ran for {words.duration(seconds)}, which is all that its maxRunSeconds allow."
-    return of(OUT_OF_TIME, sentence, permanent=True)
+    return exit_for(OUT_OF_TIME, sentence, permanent=True)
 
 
 def dependency_failed(sentence: str) -> Exit:
     """A job that it was to start after did not succeed; ``sentence`` names it."""
-    return of(DEPENDENCY_FAILED, sentence, permanent=True)
+    return exit_for(DEPENDENCY_FAILED, sentence, permanent=True)
 
 
 def task_stopped() -> Exit:
-    return of(TASK_STOPPED)
+    return exit_for(TASK_STOPPED)
 
 
 def never_fits(sentence: str) -> Exit:
     """No registered node could ever run it; ``sentence`` names the nearest one."""
-    return of(
+    return exit_for(
         NEVER_FITS,
         sentence,
         remedy="Ask for what one of the nodes has, or ask the cluster admin for such a node.",
@@ -302,12 +306,12 @@ def _out_of_memory(code: int, memory_mb: int, label: str) -> Exit:
     if code != 137:
         sentence = f"{label} ended with exit code {code} after a part of it ran out of its {amount}."
     remedy = "Ask for more memoryMB, or use less in each task."
-    return of(OUT_OF_MEMORY, sentence, remedy=remedy, **_of_process(code), oom=True, certainty=certainty)
+    return exit_for(OUT_OF_MEMORY, sentence, remedy=remedy, **_of_process(code), oom=True, certainty=certainty)
 
 
 def _port_taken(label: str) -> Exit:
     sentence = f"A port that was given to {label} is in use on its node by something outside Longshore."
-    return of(PORT_CONFLICT, sentence, fault=str(FaultReason.PORT_TAKEN))
+    return exit_for(PORT_CONFLICT, sentence, fault=str(FaultReason.PORT_TAKEN))
 
 
 def _ended_itself(code: int, label: str) -> Exit:
@@ -315,7 +319,7 @@ def _ended_itself(code: int, label: str) -> Exit:
     clients of v1 (v1 contract, 5.11) and not tried again. It may have killed a part of itself just as well."""
     sentence = f"{label} ended with exit code {code}: its command, or a part of it, was killed inside the container."
     remedy = "Read the end of its log. If it needs more memory, ask for it."
-    return of(OUT_OF_MEMORY, sentence, remedy=remedy, **_of_process(code), certainty="unknown")
+    return exit_for(OUT_OF_MEMORY, sentence, remedy=remedy, **_of_process(code), certainty="unknown")
 
 
 def _of_process(code: int) -> dict[str, Any]:

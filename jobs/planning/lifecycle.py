@@ -33,9 +33,9 @@ class JobState(StrEnum):
 
 
 T, J = TaskState, JobState
-TASK_ENDS = frozenset({T.SUCCEEDED, T.FAILED, T.STOPPED})
-TASK_LIVE = frozenset({T.STARTING, T.RUNNING, T.STOPPING})  # these hold an allocation
-JOB_ENDS = frozenset({J.SUCCEEDED, J.FAILED, J.STOPPED})
+TASK_END_STATES = frozenset({T.SUCCEEDED, T.FAILED, T.STOPPED})
+TASK_LIVE_STATES = frozenset({T.STARTING, T.RUNNING, T.STOPPING})  # these hold an allocation
+JOB_END_STATES = frozenset({J.SUCCEEDED, J.FAILED, J.STOPPED})
 
 TASK_MOVES: dict[TaskState, frozenset[TaskState]] = {
     T.WAITING: frozenset({T.STARTING, T.STOPPED}),

@@ -16,10 +16,10 @@ from clusters.placement.fit import NodeView
 from jobs.planning import exits, retries
 from jobs.planning.exits import Exit
 from jobs.planning.leftovers import NOTHING, offered, quarantined, to_write
-from jobs.planning.lifecycle import TASK_ENDS, TASK_LIVE, JobState, TaskState
-from jobs.planning.settle import STAYS, Settled, is_claimed, is_stale, lives_again, settle
+from jobs.planning.lifecycle import TASK_END_STATES, TASK_LIVE_STATES, JobState, TaskState
+from jobs.planning.settle import NO_CHANGE, Settled, is_claimed, is_stale, lives_again, settle
 from jobs.planning.streak import MANY
-from jobs.planning.verdict import Ended, judge
+from jobs.planning.verdict import JudgedTask, judge
 from jobs.planning.world import (
     Decision,
     Eviction,
@@ -54,10 +54,10 @@ def settle_job(world: World, nodes: Collection[str], job: JobView, tasks: Sequen
             ),
         )
         for task in tasks
-        if task.state in TASK_LIVE
+        if task.state in TASK_LIVE_STATES
     }
     for task in tasks:
-        outcome = settled.get(task.id, STAYS)
+        outcome = settled.get(task.id, NO_CHANGE)
         if outcome.after is not None:
             made.changes.append(
                 TaskChange(task, outcome.after, outcome.exit, outcome.container, collected=outcome.gone)
@@ -76,7 +76,7 @@ def settle_job(world: World, nodes: Collection[str], job: JobView, tasks: Sequen
     if decided is not None:
         _wind_down(world, job, tasks, settled, decided, made)
     for task in tasks:
-        order = settled.get(task.id, STAYS).order
+        order = settled.get(task.id, NO_CHANGE).order
         if order is not None and not (decided and order in (OrderKind.START, OrderKind.RELEASE)):
             made.orders.append(Order(order, task.id, task.node, task.container_name))
     return made
@@ -116,7 +116,7 @@ def _decide(
     if job.stopping:
         made.decision = Decision(exits.job_stopped(job.stopped_by))
     else:
-        made.decision = judge(job.spec, [_as_ended(task, settled.get(task.id, STAYS), world.now) for task in tasks])
+        made.decision = judge(job.spec, [_as_ended(task, settled.get(task.id, NO_CHANGE), world.now) for task in tasks])
         if made.decision is None and job.is_over(world.now):
             made.decision = Decision(exits.out_of_time(job.spec.asked.max_run_seconds or 0))
         if made.decision is None and (leaves := _leaves(world, job, tasks, settled)):
@@ -128,7 +128,7 @@ def _decide(
 def _leaves(world: World, job: JobView, tasks: Sequence[TaskView], settled: dict[int, Settled]) -> Eviction | None:
     """Why it gives up a node on which one of the tasks lives: that is drained, or others have it by appointment."""
     for task in tasks:
-        if task.state in TASK_LIVE and settled.get(task.id, STAYS).after not in TASK_ENDS:
+        if task.state in TASK_LIVE_STATES and settled.get(task.id, NO_CHANGE).after not in TASK_END_STATES:
             held = f"what it held on node {task.node}"
             if task.node in world.drained:
                 return Eviction(held, f"Node {task.node} is being drained.")
@@ -144,12 +144,12 @@ def end_attempt(world: World, job: JobView, tasks: Sequence[TaskView], decision:
     return made
 
 
-def _as_ended(task: TaskView, settled: Settled, now: datetime) -> Ended:
-    if settled.after in TASK_ENDS:
+def _as_ended(task: TaskView, settled: Settled, now: datetime) -> JudgedTask:
+    if settled.after in TASK_END_STATES:
         finished = settled.container.finished_at if settled.container else None
-        return Ended(task.role, task.index, settled.after, settled.exit, finished or now)
+        return JudgedTask(task.role, task.index, settled.after, settled.exit, finished or now)
     exit_ = Exit.from_json(task.exit) if task.exit else None
-    return Ended(task.role, task.index, settled.after or task.state, exit_, task.finished_at)
+    return JudgedTask(task.role, task.index, settled.after or task.state, exit_, task.finished_at)
 
 
 def _wind_down(
@@ -161,10 +161,10 @@ def _wind_down(
     made: JobPlan,
 ) -> None:
     """The attempt is over: the tasks that still live must stop. Once none does, the job ends or is tried again."""
-    made.changes = [change for change in made.changes if change.after in TASK_ENDS]  # none begins to run now
+    made.changes = [change for change in made.changes if change.after in TASK_END_STATES]  # none begins to run now
     made.held, made.noted = [], []
     ended = {change.task.id for change in made.changes}
-    live = [task for task in tasks if task.state not in TASK_ENDS and task.id not in ended]
+    live = [task for task in tasks if task.state not in TASK_END_STATES and task.id not in ended]
     for task in live:
         if task.state is TaskState.WAITING:
             made.changes.append(TaskChange(task, TaskState.STOPPED, exits.task_stopped(), collected=True))
@@ -201,7 +201,7 @@ def end_state(exit_: Exit) -> JobState:
     return JobState.STOPPED if exit_.code == exits.JOB_STOPPED else JobState.FAILED
 
 
-def to_look_at(world: World, busy: Sequence[LiveJob]) -> set[str]:
+def nodes_to_relist(world: World, busy: Sequence[LiveJob]) -> set[str]:
     """The nodes to list again: a worker gave up a task there, because its start was refused or withdrawn, after the
     last list."""
     nodes = set()
@@ -268,7 +268,7 @@ class Standing:
         known = self._quiet
         self._quiet = {pair[0].id: pair for pair in live if known.get(pair[0].id) is pair}
         self._containers = frozenset(
-            task.container_name for _, tasks in live for task in tasks if task.state in TASK_LIVE
+            task.container_name for _, tasks in live for task in tasks if task.state in TASK_LIVE_STATES
         )
         self.running = [job for job, _ in live], [[task.id for task in tasks] for _, tasks in live]
         self.ends = [job.ends_by for job, _ in live if job.ends_by is not None]

@@ -18,12 +18,12 @@ from clusters.placement.pace import NO_PACES, Pace
 from clusters.placement.shares import Hold
 from jobs.planning import exits
 from jobs.planning.leftovers import plan_leftovers
-from jobs.planning.lifecycle import TASK_ENDS, TaskState
-from jobs.planning.live import Standing, end_attempt, end_state, settle_job, to_look_at
+from jobs.planning.lifecycle import TASK_END_STATES, TaskState
+from jobs.planning.live import Standing, end_attempt, end_state, nodes_to_relist, settle_job
 from jobs.planning.queue.lines import ending
 from jobs.planning.queue.reclaim import own_nodes
 from jobs.planning.queue.scene import Runner, Scene
-from jobs.planning.queue.still import Still, step, still
+from jobs.planning.queue.unchanged import UnchangedTurns, interval_start, unchanged_turns
 from jobs.planning.settle import is_claimed
 from jobs.planning.starts import limit_starts
 from jobs.planning.turns import Move, Turn, turns
@@ -36,7 +36,7 @@ MOST_SETTLED = 512  # rows of live jobs changed in one pass, each job whole: no 
 
 def plan(
     world: World,
-    before: Still | None = None,
+    before: UnchangedTurns | None = None,
     paces: Mapping[str, Pace] = NO_PACES,
     standing: Standing | None = None,
 ) -> Plan:
@@ -49,7 +49,7 @@ def plan(
     if not all(seen.reachable for seen in world.looks.values()):
         world = replace(world, looks=_with_signs(world.looks, busy))
     _settle_all(world, standing.names, busy, made)
-    made.look = to_look_at(world, busy)
+    made.look = nodes_to_relist(world, busy)
     plan_leftovers(world, standing.names, standing.others, made)
     made.quarantine, made.to_write = dict(standing.quarantine), standing.to_write
     _take_turns(world, standing, made, before)
@@ -81,18 +81,18 @@ def _settle_all(world: World, nodes: Collection[str], busy: Sequence[LiveJob], m
             settled += len(job_plan.changes) + len(job_plan.noted) + (not goes_on)
 
 
-def _take_turns(world: World, standing: Standing, made: Plan, before: Still | None) -> None:
+def _take_turns(world: World, standing: Standing, made: Plan, before: UnchangedTurns | None) -> None:
     """Ends those that will never start, and places those whose turn it is."""
     seen = scene(world, standing.offered)
     basis = _basis(world, seen, standing.running)
     if before is not None and before.holds(basis, world.now):
-        made.still = before
+        made.unchanged = before
         return
     planned = len(made.jobs)
     for job in ending(world.waiting):
         _guarded(world, made, job, partial(_end_waiting, job))
     if not _place_all(world, seen, made) and len(made.jobs) == planned:
-        made.still = still(basis, world.waiting, world.now)
+        made.unchanged = unchanged_turns(basis, world.waiting, world.now)
 
 
 def _place_all(world: World, seen: Scene[JobView], made: Plan) -> bool:
@@ -117,7 +117,9 @@ def _evict(world: World, turn: Turn[JobView], made: Plan) -> None:
     """End the attempts of a turn's victims: all of them or, where this pass already plans something else for one of
     them or frees room there, none, and the next pass, which follows at once, looks again."""
     planned = {job_plan.job.id for job_plan in made.jobs}
-    freed = {change.task.node for job_plan in made.jobs for change in job_plan.changes if change.after in TASK_ENDS}
+    freed = {
+        change.task.node for job_plan in made.jobs for change in job_plan.changes if change.after in TASK_END_STATES
+    }
     nodes = turn.reservation.nodes if turn.reservation else ()
     if not freed.isdisjoint(nodes) or any(victim.job.id in planned for victim in turn.victims):
         made.more = True
@@ -185,7 +187,7 @@ def scene(world: World, offered: Sequence[NodeView]) -> Scene[JobView]:
         spans=world.spans,
         policy=world.policy,
         lengths=lambda: world.lengths,
-        step=step(world.now),
+        step=interval_start(world.now),
     )
 
 

@@ -37,7 +37,7 @@ class Settled:
     says: str | None = None
 
 
-STAYS = Settled()
+NO_CHANGE = Settled()
 
 
 def settle(
@@ -54,9 +54,9 @@ def settle(
     if not registered:
         return _lost(task, gone=True)
     if seen is None:
-        return STAYS
+        return NO_CHANGE
     if not seen.reachable:
-        return _lost(task, gone=False, slow=seen.slow) if now >= seen.lost_at(lost_after) else STAYS
+        return _lost(task, gone=False, slow=seen.slow) if now >= seen.lost_at(lost_after) else NO_CHANGE
     container = seen.containers.get(task.container_name)
     if container is not None and task.changed_at < seen.at:  # also an old picture is right about what it shows
         if container.phase is Phase.EXITED:
@@ -70,7 +70,7 @@ def settle(
         if container.phase is Phase.RUNNING and task.state is TaskState.RUNNING and task.progress != note(container):
             return Settled(says=note(container))
     if is_stale(task, seen):
-        return STAYS
+        return NO_CHANGE
     if task.state is TaskState.STARTING:
         return _starting(task, container, seen, now)
     if task.state is TaskState.RUNNING:
@@ -119,7 +119,7 @@ def _starting(task: TaskView, container: ContainerStatus | None, seen: Look, now
         fault = task.fault
         exit_ = exits.from_fault(fault["reason"], fault["sentence"], bool(fault["permanent"]))
         return Settled(TaskState.FAILED, exit=exit_, gone=container is None)
-    return Settled(order=OrderKind.START) if may_order(task, seen, now) or _came_back(task, now) else STAYS
+    return Settled(order=OrderKind.START) if may_order(task, seen, now) or _came_back(task, now) else NO_CHANGE
 
 
 def _came_back(task: TaskView, now: datetime) -> bool:
@@ -136,17 +136,17 @@ def _running(task: TaskView, container: ContainerStatus | None, seen: Look, now:
         return Settled(TaskState.FAILED, exit=exits.container_lost(task.label))  # what was read of its log stays
     if container.held and task.released_at is not None and may_order(task, seen, now):
         return Settled(order=OrderKind.RELEASE)
-    return STAYS
+    return NO_CHANGE
 
 
 def _stopping(task: TaskView, container: ContainerStatus | None, seen: Look, now: datetime) -> Settled:
     if is_claimed(task, now):
-        return STAYS  # a start is under way: it asks again before it creates the container, and gives up
+        return NO_CHANGE  # a start is under way: it asks again before it creates the container, and gives up
     if container is None:
         return Settled(TaskState.STOPPED, exit=exits.task_stopped(), gone=not task.container_id)
     if container.phase is Phase.CREATED:
         return Settled(TaskState.STOPPED, exit=exits.task_stopped())  # it never ran: its container is to be removed
-    return Settled(order=OrderKind.STOP) if may_order(task, seen, now) else STAYS
+    return Settled(order=OrderKind.STOP) if may_order(task, seen, now) else NO_CHANGE
 
 
 def _ended(task: TaskView, container: ContainerStatus, memory_mb: int) -> Settled:

@@ -79,7 +79,7 @@ def streak(ends: Iterable[End], retry_count: int) -> Streak | None:
 def read_exit(code: int | None, kept: Mapping[str, Any]) -> Exit:
     """The Exit that is stored with an attempt."""
     told = kept.get("exit") or {}
-    return Exit.from_json(told) if told else exits.of(code or 0, str(kept.get("reason", "")))
+    return Exit.from_json(told) if told else exits.exit_for(code or 0, str(kept.get("reason", "")))
 
 
 def are_alike(one: Exit, other: Exit) -> bool:

@@ -22,11 +22,11 @@ from clusters.placement.fit import Blocker, Demand, Placement
 from clusters.placement.free import FreeNodes
 from clusters.placement.shares import above_ceiling, is_within, rank
 from jobs.planning.queue import limits, sentences
-from jobs.planning.queue.coming import room_to_come
 from jobs.planning.queue.free import FreeInRound, Shape
-from jobs.planning.queue.lines import AGE, Queue, VcQueue, in_order
+from jobs.planning.queue.lines import BY_SUBMISSION, Queue, VcQueue, in_order
+from jobs.planning.queue.next_capacity import room_to_come
 from jobs.planning.queue.reservations import Reservation, end_of_guest, leaves_in_time, may_be_guest
-from jobs.planning.queue.scene import Runner, Scene, W
+from jobs.planning.queue.scene import JobT, Runner, Scene
 
 
 class Move(StrEnum):
@@ -36,7 +36,7 @@ class Move(StrEnum):
 
 
 @dataclass(slots=True)
-class Turn(Generic[W]):
+class Turn(Generic[JobT]):
     """What happens to one job now, and why.
 
     ``placements`` are those of a job that goes, ``is_guest`` whether they are reserved for another one. ``victims`` are
@@ -45,21 +45,21 @@ class Turn(Generic[W]):
     user, is in the way. ``error`` is what planning it raised.
     """
 
-    job: W
+    job: JobT
     move: Move
-    queue: Queue[W] = field(repr=False, compare=False)
+    queue: Queue[JobT] = field(repr=False, compare=False)
     placements: Sequence[Placement] = ()
-    behind: W | None = None
+    behind: JobT | None = None
     error: Exception | None = None
     is_guest: bool = False
-    reservation: Reservation[W] | None = None
-    victims: Sequence[Runner[W]] = ()
+    reservation: Reservation[JobT] | None = None
+    victims: Sequence[Runner[JobT]] = ()
     awaits: bool = False
     ceiling: Sequence[str] = ()
     cap: Sequence[str] = ()
 
     @property
-    def ahead(self) -> Sequence[W]:
+    def ahead(self) -> Sequence[JobT]:
         """The jobs before it in the queue of its virtual cluster, first the next one."""
         return self.queue.ahead(self.job)
 
@@ -110,7 +110,7 @@ class Turn(Generic[W]):
         return blockers
 
 
-def turns(waiting: Sequence[W], scene: Scene[W], *, only_tried: bool = False) -> Iterator[Turn[W]]:
+def turns(waiting: Sequence[JobT], scene: Scene[JobT], *, only_tried: bool = False) -> Iterator[Turn[JobT]]:
     """The turn of every waiting job, in the order in which they are decided; a job that goes takes its room from those
     after it.
 
@@ -120,10 +120,10 @@ def turns(waiting: Sequence[W], scene: Scene[W], *, only_tried: bool = False) ->
     return _Round(waiting, scene, only_tried).turns()
 
 
-class _Round(Generic[W]):
+class _Round(Generic[JobT]):
     """One round of turns. The free capacity only becomes smaller in it, so a shape that found none finds none later."""
 
-    def __init__(self, waiting: Sequence[W], scene: Scene[W], only_tried: bool) -> None:
+    def __init__(self, waiting: Sequence[JobT], scene: Scene[JobT], only_tried: bool) -> None:
         self.scene, self.only_tried = scene, only_tried
         self.queue = Queue(in_order(waiting), scene)
         self.lines = self.queue.lines
@@ -139,7 +139,7 @@ class _Round(Generic[W]):
         self.too_late: dict[Shape, datetime] = {}  # the first end with which a guest would stay too long
         self.idle: dict[Shape, tuple[Sequence[Demand], bool]] = {}
 
-    def turns(self) -> Iterator[Turn[W]]:
+    def turns(self) -> Iterator[Turn[JobT]]:
         heap = [self._entry(line) for line in self.lines.values()]
         heapify(heap)
         while heap:
@@ -163,15 +163,15 @@ class _Round(Generic[W]):
             if len(heap) > 1:
                 heapreplace(heap, self._entry(line))
 
-    def _skipped(self, line: VcQueue[W], job: W) -> Turn[W]:
+    def _skipped(self, line: VcQueue[JobT], job: JobT) -> Turn[JobT]:
         return Turn(job, Move.SKIP, self.queue, behind=line.first_blocked)
 
-    def _pass_by(self, line: VcQueue[W]) -> None:
+    def _pass_by(self, line: VcQueue[JobT]) -> None:
         with suppress(Exception):  # the turn of that job has the error
             while self.only_tried and (job := line.next) is not None and self._is_hopeless(line, job):
                 line.at += 1
 
-    def _is_surely_skipped(self, line: VcQueue[W], job: W) -> bool:
+    def _is_surely_skipped(self, line: VcQueue[JobT], job: JobT) -> bool:
         """Whether its turn would say what that of another one of its shape has said: nothing comes free in a round."""
         if self._is_delayed(job):
             return True
@@ -181,27 +181,27 @@ class _Round(Generic[W]):
         except Exception:
             return False  # its turn has the error
 
-    def _is_hopeless(self, line: VcQueue[W], job: W) -> bool:
+    def _is_hopeless(self, line: VcQueue[JobT], job: JobT) -> bool:
         """Whether it is skipped whatever else this round brings. It is asked of very many jobs."""
         if line.first_blocked is None or (key := self._shape(job)) not in self.no_room:
             return False
         return not self.reservations or key in self.no_room_at_all or not self._is_asked_as_guest(line, job)
 
-    def _is_asked_as_guest(self, line: VcQueue[W], job: W) -> bool:
+    def _is_asked_as_guest(self, line: VcQueue[JobT], job: JobT) -> bool:
         return line.guests < self.scene.policy.depth and may_be_guest(job, self.scene)
 
-    def _is_delayed(self, job: W) -> bool:
+    def _is_delayed(self, job: JobT) -> bool:
         until, parked, now = job.not_before, job.parked_until, self.scene.now
         return job.awaits > 0 or (until is not None and until > now) or (parked is not None and parked > now)
 
-    def _entry(self, line: VcQueue[W]) -> tuple[tuple[bool, float], tuple[str, int], str, VcQueue[W]]:
+    def _entry(self, line: VcQueue[JobT]) -> tuple[tuple[bool, float], tuple[str, int], str, VcQueue[JobT]]:
         """Sorts virtual clusters by whose turn it is; where they are equal, by whose next job has waited longer."""
         job = line.next
         if job is None or line.closed:
             return (False, 0.0), ("", 0) if job is None else (job.since, job.id), line.vc, line
         return self._rank(line, job), (job.since, job.id), line.vc, line
 
-    def _rank(self, line: VcQueue[W], job: W) -> tuple[bool, float]:
+    def _rank(self, line: VcQueue[JobT], job: JobT) -> tuple[bool, float]:
         """Rank those whose next job stays within the guarantee first, then by share. A job that cannot start whatever
         comes free is skipped at once: it would hide from its virtual cluster's right those behind it."""
         if len(self.lines) == 1 or self._is_delayed(job):
@@ -215,7 +215,7 @@ class _Round(Generic[W]):
         except Exception:
             return False, 0.0  # its turn has the error
 
-    def _cannot_start(self, line: VcQueue[W], job: W) -> bool:
+    def _cannot_start(self, line: VcQueue[JobT], job: JobT) -> bool:
         """Whether a ceiling, a cap, its evictions or the size of the offered nodes keep it from starting."""
         if line.rests(job):
             return True
@@ -223,22 +223,22 @@ class _Round(Generic[W]):
         is_limited = limited or (limited is None and self._limited(line, job) is not None)
         return is_limited or not self._could_hold(self._shape(job), job)
 
-    def _shape(self, job: W) -> Shape:
+    def _shape(self, job: JobT) -> Shape:
         """The same for jobs that fit on the same nodes."""
         return id(job.demands), job.vc if job.vc in self.owners else "", self.withheld(job)
 
-    def _turn(self, line: VcQueue[W], job: W) -> Turn[W] | None:
+    def _turn(self, line: VcQueue[JobT], job: JobT) -> Turn[JobT] | None:
         try:
             return self._try(line, job)
         except Exception as error:
             return Turn(job, Move.SKIP, self.queue, error=error)
 
-    def _try(self, line: VcQueue[W], job: W) -> Turn[W] | None:
+    def _try(self, line: VcQueue[JobT], job: JobT) -> Turn[JobT] | None:
         """Its turn, or None where it turns out to borrow: those that do not borrow come first."""
         demands = job.demands
         if (limited := self._limited(line, job)) is not None:
             return limited
-        if line.rests(job) or line.uses_up_what_comes_back(self.queue.asked(job.demands)):
+        if line.rests(job) or line.exceeds_with_reclaimed(self.queue.asked(job.demands)):
             return self._skipped(line, job)
         key = self._shape(job)
         if key not in self.no_room:
@@ -261,7 +261,7 @@ class _Round(Generic[W]):
             placements = self._place(line, job, self.free.whole)[0]
             if placements is None:
                 self.no_room_at_all[key] = demands
-            elif leaves_in_time(job, placements, end, self.reservations, self.scene.about):
+            elif leaves_in_time(job, placements, end, self.reservations, self.scene.rounded_now):
                 return self._go(line, job, placements, is_guest=True)
             else:
                 self.free.whole.give_back(demands, placements)
@@ -270,16 +270,18 @@ class _Round(Generic[W]):
             return self._wait(line, job)
         return self._skipped(line, job)
 
-    def _go(self, line: VcQueue[W], job: W, placements: Sequence[Placement], *, is_guest: bool = False) -> Turn[W]:
+    def _go(
+        self, line: VcQueue[JobT], job: JobT, placements: Sequence[Placement], *, is_guest: bool = False
+    ) -> Turn[JobT]:
         self.queue.taken.append((job, placements))
         self.free.take(job.demands, placements, is_guest=is_guest)
-        if line.counts:
+        if line.tracks_use:
             line.take(job, self.queue.amount(job, placements))
         return Turn(job, Move.GO, self.queue, placements, is_guest=is_guest)
 
     # --- ceilings and caps -------------------------------------------------------------------------------------------
 
-    def _limited(self, line: VcQueue[W], job: W) -> Turn[W] | None:
+    def _limited(self, line: VcQueue[JobT], job: JobT) -> Turn[JobT] | None:
         """Its turn when a ceiling or a cap is in the way; those go on that do not need what it waits for."""
         if line.is_limited(job) is False:
             return None
@@ -298,7 +300,7 @@ class _Round(Generic[W]):
         line.unlimited.add(line.kind(job))
         return None
 
-    def _place(self, line: VcQueue[W], job: W, free: FreeNodes) -> tuple[Sequence[Placement] | None, list[str]]:
+    def _place(self, line: VcQueue[JobT], job: JobT, free: FreeNodes) -> tuple[Sequence[Placement] | None, list[str]]:
         """Places that keep the ceiling, also where the types of GPUs have ceilings of their own and the job leaves the
         type open; and, where there are none for that reason, the resources above it."""
         above: list[str] = []
@@ -313,23 +315,23 @@ class _Round(Generic[W]):
             free.give_back(demands, placements)
         return None, above
 
-    def _place_within(self, line: VcQueue[W], job: W) -> Sequence[Placement] | None:
+    def _place_within(self, line: VcQueue[JobT], job: JobT) -> Sequence[Placement] | None:
         """Places with GPUs of a type of which it stays within the guarantee, for a job that leaves the type open."""
         for demands in self.queue.typed(job.demands, line.quota.guarantee):
             placements = self.free.left.place(demands, job.salt, job.avoid, job.vc, self.withheld(job))
             if placements is not None:
-                if line.keeps(job, placements):
+                if line.stays_within_limits(job, placements):
                     return placements
                 self.free.left.give_back(demands, placements)
         return None
 
-    def _at_ceiling(self, line: VcQueue[W], job: W, above: Sequence[str]) -> Turn[W]:
+    def _at_ceiling(self, line: VcQueue[JobT], job: JobT, above: Sequence[str]) -> Turn[JobT]:
         """The turn of one that finds room only above its ceiling."""
         if self._could_be_below(line, job):
             line.wait_for_ceiling(job, [*above, "gpu"])
         return Turn(job, Move.SKIP, self.queue, ceiling=above)
 
-    def _could_be_below(self, line: VcQueue[W], job: W) -> bool:
+    def _could_be_below(self, line: VcQueue[JobT], job: JobT) -> bool:
         """Whether its places could keep the ceiling if nothing ran."""
         free = self.free.empty
         for demands in (job.demands, *self.queue.typed(job.demands, line.quota.ceiling)):
@@ -342,7 +344,7 @@ class _Round(Generic[W]):
 
     # --- reservations, guests, evictions -----------------------------------------------------------------------------
 
-    def _wait(self, line: VcQueue[W], job: W) -> Turn[W]:
+    def _wait(self, line: VcQueue[JobT], job: JobT) -> Turn[JobT]:
         """Make a job the first of its virtual cluster without room, and reserve what it gets next. Where no more can be
         reserved, those behind it start beside what is reserved for others, unless it has waited longest of all: as its
         virtual cluster then comes to use less than the others, its turn comes before theirs."""
@@ -356,7 +358,7 @@ class _Round(Generic[W]):
             return Turn(job, Move.RESERVE, self.queue)
         self.queue.evicted.update(victim.job.id for victim in coming.victims)
         if (coming.victims or coming.awaits) and is_within(line.use, self.queue.asked(job.demands), line.quota):
-            line.gets_back = self.queue.asked(job.demands)
+            line.reclaimed = self.queue.asked(job.demands)
         reservation = Reservation(job, coming.demands, coming.nodes, coming.moment)
         self.reservations.append(reservation)
         if reservation.moment is not None:
@@ -369,23 +371,23 @@ class _Round(Generic[W]):
         """Return the id of the job that has waited longest, of those that are next in their virtual clusters."""
         if self.queue.eldest is None:
             firsts = [job for line in self.lines.values() if (job := self._first(line)) is not None]
-            self.queue.eldest = min(firsts, key=AGE).id
+            self.queue.eldest = min(firsts, key=BY_SUBMISSION).id
         return self.queue.eldest
 
-    def _first(self, line: VcQueue[W]) -> W | None:
+    def _first(self, line: VcQueue[JobT]) -> JobT | None:
         """The first one without room or, where none has turned out to be, the next that could start at all."""
         if line.first_blocked is not None or line.closed:
             return line.first_blocked
         return next((job for job in islice(line.jobs, line.at, None) if not self._is_out(line, job)), None)
 
-    def _is_out(self, line: VcQueue[W], job: W) -> bool:
+    def _is_out(self, line: VcQueue[JobT], job: JobT) -> bool:
         """Whether it does not start whatever comes free."""
         try:
             return self._is_delayed(job) or self._cannot_start(line, job)
         except Exception:
             return True
 
-    def _could_hold(self, key: Shape, job: W) -> bool:
+    def _could_hold(self, key: Shape, job: JobT) -> bool:
         """Could the offered nodes, if nothing ran on them, hold the job?"""
         if key not in self.idle:
             placements = self.free.empty.place(job.demands, vc=job.vc, withheld=self.withheld(job))

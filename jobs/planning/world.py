@@ -21,8 +21,8 @@ from jobs.config.spec import JobSpec
 from jobs.planning.exits import Exit
 from jobs.planning.lifecycle import JobState, TaskState
 from jobs.planning.queue.lengths import Lengths
-from jobs.planning.queue.scene import NOTHING_LEARNT, POLICY, Policy, Waiting
-from jobs.planning.queue.still import Still
+from jobs.planning.queue.scene import NO_LENGTHS, POLICY, Policy, SchedulableJob
+from jobs.planning.queue.unchanged import UnchangedTurns
 from jobs.planning.retries import RetryDecision
 from jobs.planning.streak import Streak, are_alike
 
@@ -61,12 +61,12 @@ class TaskView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobView(Waiting):
+class JobView(SchedulableJob):
     """A job and its current attempt. ``decided`` is how the attempt ended, once that is known."""
 
     state: JobState
     spec: JobSpec
-    demands: tuple[Demand, ...] = field()  # no default: the property of Waiting would count as one
+    demands: tuple[Demand, ...] = field()  # no default: the property of SchedulableJob would count as one
     attempt_number: int
     changed_at: datetime
     stopped_by: str = ""
@@ -131,7 +131,7 @@ class World:
     appointed: Mapping[str, Span] = field(default_factory=dict)  # by node, the one that it has now
     gone: frozenset[str] = frozenset()  # silent nodes of which an admin says that they are gone for good
     policy: Policy = POLICY
-    lengths: Lengths = NOTHING_LEARNT  # how long jobs of the like ran
+    lengths: Lengths = NO_LENGTHS  # how long jobs of the like ran
     owners: Mapping[str, Owner] = field(default_factory=dict)  # by name of the container, where it has one
     lost_after: float = 60.0  # seconds
     strangers: Mapping[tuple[str, str], datetime] = field(default_factory=dict)  # (node, container) -> first seen
@@ -243,7 +243,7 @@ class Plan:
     look: set[str] = field(default_factory=set)  # nodes whose picture is too old to act on
     again_at: datetime | None = None  # the next moment at which time alone changes something
     more: bool = False  # the pass was full, so the next one follows at once
-    still: Still | None = None  # of the waiting jobs none was to be started, ended or made room for
+    unchanged: UnchangedTurns | None = None  # of the waiting jobs none was to be started, ended or made room for
     paces: Mapping[str, Pace] = field(default_factory=dict)  # by node, where its engine was asked to start something
 
     @property

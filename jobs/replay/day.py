@@ -12,7 +12,7 @@ from math import ceil, inf
 from typing import NamedTuple
 
 from clusters.placement.fit import Demand, NodeView, Placement, with_tasks
-from clusters.placement.shares import Quota, add, freed, taken
+from clusters.placement.shares import Quota, add, nodes_without, taken
 from jobs.planning.queue.scene import KnownJob, Runner, as_evicted, holds_at
 
 GRACE = 30.0  # seconds that an evicted job takes to leave
@@ -112,7 +112,7 @@ class ReplayCluster:
         placed = self.running.pop(id)
         add(self.use[placed.run.vc], taken(placed.run.demands, placed.placements, self.types), -1)
         for hold in placed.runner.holds:
-            [self.views[hold.node]] = freed([self.views[hold.node]], [hold])
+            [self.views[hold.node]] = nodes_without([self.views[hold.node]], [hold])
         return placed
 
     def _found(self, shape: Sequence[Demand], placements: Sequence[Placement]) -> list[Placement] | None:
@@ -138,7 +138,7 @@ class ReplayCluster:
         return places
 
 
-class Stay(NamedTuple):
+class EndedRun(NamedTuple):
     """A run held its room from ``began`` to ``ended``."""
 
     id: int
@@ -151,7 +151,7 @@ class Stay(NamedTuple):
 class Played:
     """What happened. ``until`` is how far the day was played."""
 
-    stays: list[Stay] = field(default_factory=list)
+    stays: list[EndedRun] = field(default_factory=list)
     waits: set[int] = field(default_factory=set)  # what has not started, or waits again
     until: float = 0.0
     refused: int = 0  # starts for which there was no room after all
@@ -239,7 +239,7 @@ class Day:
             self._policy.ended(placed)
 
     def _note(self, placed: PlacedRun, ended: float) -> None:
-        self.played.stays.append(Stay(placed.run.id, placed.began, max(placed.began, ended), placed.is_evicted))
+        self.played.stays.append(EndedRun(placed.run.id, placed.began, max(placed.began, ended), placed.is_evicted))
 
     def _decide(self) -> None:
         self._looked, self._has_changed = self._cluster.now, False

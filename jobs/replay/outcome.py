@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import ceil, inf
 
 from clusters.placement.shares import Quota
-from jobs.replay.day import Run, Stay
+from jobs.replay.day import EndedRun, Run
 
 CLASSES: Mapping[str, tuple[float, float]] = {
     "no GPU": (0, 0),
@@ -84,7 +84,7 @@ class Setting:
         return run.gpus if self.by == "gpu" else run.cpus
 
 
-def sum_up(runs: Iterable[Run], spans: Iterable[Stay], setting: Setting, until: float = inf) -> DayOutcome:
+def sum_up(runs: Iterable[Run], spans: Iterable[EndedRun], setting: Setting, until: float = inf) -> DayOutcome:
     """Sum up all runs that waited or ran in the day, and of what they held. A wait counts until the last start, or
     where there is none up to ``until``; those that ran when the day began did not wait."""
     by_id = {run.id: run for run in runs}
@@ -112,11 +112,11 @@ def sum_up(runs: Iterable[Run], spans: Iterable[Stay], setting: Setting, until: 
     )
 
 
-def _is_evicted(span: Stay, setting: Setting) -> bool:
+def _is_evicted(span: EndedRun, setting: Setting) -> bool:
     return span.is_evicted and 0 <= span.ended <= setting.seconds
 
 
-def _within(span: Stay, first: float, last: float) -> float:
+def _within(span: EndedRun, first: float, last: float) -> float:
     return max(0.0, min(span.ended, last) - max(span.began, first))
 
 
@@ -137,7 +137,7 @@ def _rank(waits: Sequence[float], part: float) -> float:
     return waits[max(0, ceil(part * len(waits)) - 1)]
 
 
-def _got(runs: Mapping[int, Run], spans: Iterable[Stay], setting: Setting) -> dict[str, float]:
+def _got(runs: Mapping[int, Run], spans: Iterable[EndedRun], setting: Setting) -> dict[str, float]:
     """What each virtual cluster got of what it was entitled to, 1 at most."""
     wanted: Counter[str] = Counter()
     for run in runs.values():
@@ -160,7 +160,7 @@ def _jain(parts: Sequence[float]) -> float | None:
     return sum(parts) ** 2 / (len(parts) * squares) if squares else None
 
 
-def _columns(runs: Mapping[int, Run], spans: Iterable[Stay], setting: Setting) -> list[float]:
+def _columns(runs: Mapping[int, Run], spans: Iterable[EndedRun], setting: Setting) -> list[float]:
     wide = setting.seconds / COLUMNS
     used = [0.0] * COLUMNS
     for span in spans:

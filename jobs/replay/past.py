@@ -21,7 +21,7 @@ from clusters.nodes.queries import load_idle_nodes
 from clusters.placement.fit import Demand, NodeView, Placement
 from jobs.history.window import TimeWindow
 from jobs.models import Dependency, Holding
-from jobs.replay.day import Run, RunStart, Stay
+from jobs.replay.day import EndedRun, Run, RunStart
 
 DAY = 86_400_000
 _LATE = 2 * DAY  # a job that waited in the window and started later than this after it is not in it
@@ -37,7 +37,7 @@ class Past:
     seconds: float
     runs: list[Run] = field(default_factory=list)
     running: list[tuple[RunStart, float, float]] = field(default_factory=list)  # began, ends
-    stays: list[Stay] = field(default_factory=list)
+    stays: list[EndedRun] = field(default_factory=list)
     nodes: list[NodeView] = field(default_factory=list)
     gone: list[str] = field(default_factory=list)
 
@@ -115,7 +115,7 @@ def _add_run(
     for attempt in chain:
         began = (min(task.began for task in attempt) - window.begin) / 1000
         ended = (_end(attempt, window) - window.begin) / 1000
-        past.stays.append(Stay(run.id, began, ended, attempt[0].outcome == Holding.Outcome.EVICTED))
+        past.stays.append(EndedRun(run.id, began, ended, attempt[0].outcome == Holding.Outcome.EVICTED))
     if first.began >= window.begin:
         past.runs.append(run)
         return

@@ -47,11 +47,11 @@ class Backfill(ReplayPolicy):
     name = "FIFO with backfill"
 
     def decide(self, cluster: ReplayCluster) -> Chosen:
-        shelf = Shelf(FreeNodes(cluster.nodes))
+        shelf = ShrinkingCapacity(FreeNodes(cluster.nodes))
         return [start for run in cluster.in_order() if (start := shelf.start(run)) is not None], ()
 
 
-class Shelf:
+class ShrinkingCapacity:
     """Free nodes that only become fewer: what found no place in it is not tried again."""
 
     def __init__(self, free: FreeNodes) -> None:
@@ -88,13 +88,13 @@ def _behind(
     of the nodes."""
     head, *others = queue
     fit = _first_fit(cluster, starts, free.copy(), head)
-    short = Shelf(free)
+    short = ShrinkingCapacity(free)
     if fit is None:  # even idle nodes do not hold it: it keeps nobody waiting
         return [start for run in others if (start := short.start(run)) is not None]
     moment, reserved = fit
     beside = free.copy()
     _set_aside(beside, reserved)
-    long, used, behind = Shelf(beside), _Amounts(), list[RunStart]()
+    long, used, behind = ShrinkingCapacity(beside), _Amounts(), list[RunStart]()
     for run in others:
         is_short = cluster.now + run.seconds <= moment
         start = short.start(run) if is_short else long.start(run)

@@ -25,7 +25,7 @@ from base.core.threads import run_beside
 from base.core.values import local_time, milliseconds
 from base.wakes import wake
 from clusters.placement.fit import OWN_LABEL, NodeView
-from clusters.placement.shares import Quota, Right, quotas, wholes
+from clusters.placement.shares import Quota, Right, pool_totals, quotas
 from clusters.vcs.queries import load_rights
 from jobs.history.lengths import ended
 from jobs.history.window import TimeWindow, read_window
@@ -36,7 +36,7 @@ from jobs.replay.outcome import Numbers, ReplayResult, Setting, sum_up
 from jobs.replay.past import Past, read_past, registered, rows_of
 from jobs.replay.policies import Backfill, Easy, Fifo, Longshore
 from jobs.what_if.asked import JobBecomes, read_all
-from jobs.what_if.changed import Situation, after
+from jobs.what_if.changed import Situation, apply_changes
 
 POLICIES: Mapping[str, type[ReplayPolicy]] = {"longshore": Longshore, "fifo": Fifo, "backfill": Backfill, "easy": Easy}
 LONGEST = timedelta(days=7)
@@ -93,7 +93,7 @@ def play(asked: AskedReplay, is_over: Callable[[float], bool] = lambda part: Fal
     policy = Longshore(ended(asked.window.begin)) if asked.policy == "longshore" else POLICIES[asked.policy]()
     day = Day(runs, there, policy, step=_STEP, look=_LOOK)
     played = day.play(past.seconds, lambda now: is_over(now / past.seconds))
-    now = quotas(_rights(), *wholes(past.nodes))
+    now = quotas(_rights(), *pool_totals(past.nodes))
     by = "gpu" if any(node.gpus for node in past.nodes) else "cpu"
     until = max(1.0, played.until)
     before, later = Setting(until, _whole(past.nodes, by), by, now), Setting(until, _whole(nodes, by), by, then)
@@ -129,8 +129,8 @@ def _copy(node: NodeView, number: int) -> NodeView:
 def _changed(nodes: Sequence[NodeView], asked: AskedReplay) -> tuple[list[NodeView], Mapping[str, Quota]]:
     """The nodes and quotas after the changes. Raises BadRequest."""
     rights = _rights()
-    scene: Scene[Run] = Scene(nodes, timezone.now(), quotas=quotas(rights, *wholes(nodes)))
-    changed = after(Situation([], scene, rights), read_all(asked.changes))
+    scene: Scene[Run] = Scene(nodes, timezone.now(), quotas=quotas(rights, *pool_totals(nodes)))
+    changed = apply_changes(Situation([], scene, rights), read_all(asked.changes))
     return list(changed.scene.nodes), changed.scene.quotas
 
 

@@ -11,14 +11,14 @@ from typing import Any
 from django.db.models import Q, TextField
 from django.db.models.functions import Cast, Coalesce
 
-from base.core.bulk import among, chunks
+from base.core.bulk import chunks, with_ids
 from clusters.placement.fit import Demand
 from jobs import dependencies
 from jobs.config.demands import demands
 from jobs.config.extras import Extras
 from jobs.config.spec import JobSpec
 from jobs.models import Job
-from jobs.planning.queue.scene import Awaited, Waiting
+from jobs.planning.queue.scene import Awaited, SchedulableJob
 from jobs.planning.world import JobView, TaskView
 
 # Fields that are no column, but follow from one.
@@ -30,17 +30,17 @@ ASKED = {
 _COLUMNS = {column.name for column in Job._meta.concrete_fields} - {"spec"}  # the spec is read once: it never changes
 
 
-def _named(view: type[Waiting]) -> tuple[str, ...]:
+def _named(view: type[SchedulableJob]) -> tuple[str, ...]:
     return tuple(each.name for each in fields(view) if each.name in _COLUMNS or each.name in ASKED)
 
 
-QUEUE = _named(Waiting)
+QUEUE = _named(SchedulableJob)
 JOB = _named(JobView)
 TASK = tuple(each.name for each in fields(TaskView))
 
 
 def by_name(values: Sequence[Any]) -> dict[str, Any]:
-    """The fields of a Waiting, of the values of the columns ``QUEUE``."""
+    """The fields of a SchedulableJob, of the values of the columns ``QUEUE``."""
     return dict(zip(QUEUE, values, strict=True))
 
 
@@ -75,7 +75,7 @@ def forget() -> None:
     _known = _KnownSpecs()
 
 
-def forget_others(waiting: Sequence[Waiting]) -> None:
+def forget_others(waiting: Sequence[SchedulableJob]) -> None:
     """Forget jobs that wait no longer. A question that is being answered goes on with what it has."""
     global _known
     if len(_known.jobs) > 2 * len(waiting) + _SPARE or _known.tasks > 2 * _known.tasks_before + _SPARE_TASKS:
@@ -142,4 +142,4 @@ class Specs:
             self._at_once *= 2
         ids = sorted(wanted - self._specs.keys() - self._known.jobs.keys())
         for some in chunks(ids):
-            self._specs |= dict(among(Job.objects.all(), some).values_list("id", "spec"))
+            self._specs |= dict(with_ids(Job.objects.all(), some).values_list("id", "spec"))

@@ -22,7 +22,7 @@ from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
 from base.core import bulk, clock
-from base.core.bulk import among, chunks
+from base.core.bulk import chunks, with_ids
 from clusters.appointments.queries import load_appointments
 from clusters.appointments.rules import AppointmentView, Span, next_spans
 from clusters.engines.runtime import LABEL_TASK, ContainerStatus, Look
@@ -35,13 +35,13 @@ from jobs.config.demands import demands
 from jobs.config.spec import JobSpec
 from jobs.history import earlier
 from jobs.history.earlier import NOTHING_EARLIER, Earlier
-from jobs.history.lengths import learnt
+from jobs.history.lengths import known_lengths
 from jobs.models import Attempt, Job, Task
 from jobs.planning import retries
 from jobs.planning.exits import Exit
 from jobs.planning.lifecycle import JobState, TaskState
 from jobs.planning.queue.appointments import by_node
-from jobs.planning.queue.scene import NOTHING_LEARNT, Policy
+from jobs.planning.queue.scene import NO_LENGTHS, Policy
 from jobs.planning.settle import LEASE
 from jobs.planning.world import PARK_FOR, JobView, LiveJob, Owner, TaskView, World
 from jobs.scheduling import columns, stamps
@@ -96,7 +96,7 @@ class WorldLoader:
         self._world: World | None = None  # the last one
         self._version: bulk.Version | None = None  # than which all in it is at least as new
         self._pending: bulk.Version | None = None  # the same of the next one
-        self._reread_at = clock.steady()
+        self._reread_at = clock.monotonic_now()
 
     def writes(self, time_of_day: datetime, began: datetime) -> None:
         """Note that a pass which began at ``began`` writes this time of day into the rows that it changes."""
@@ -106,7 +106,7 @@ class WorldLoader:
 
     def learn(self) -> None:
         """Read everything once. Looks at nodes that begin afterwards are younger than all of it."""
-        self.world(clock.steady(), {}, {})
+        self.world(clock.monotonic_now(), {}, {})
 
     def registered(self) -> list[Node]:
         """The registered nodes, as they are now. All in the next World is at least as new."""
@@ -117,7 +117,7 @@ class WorldLoader:
     def _is_old(self) -> bool:
         """Whether anything may have changed since the last World was read."""
         is_other = self._pending is None or self._pending != self._version
-        return self._world is None or is_other or clock.steady() >= self._reread_at
+        return self._world is None or is_other or clock.monotonic_now() >= self._reread_at
 
     @contextmanager
     def unseen(self) -> Iterator[None]:
@@ -157,7 +157,7 @@ class WorldLoader:
             nodes=self._nodes,
             looks=looks,
             policy=policy(),
-            lengths=learnt() if self._rows.waiting else NOTHING_LEARNT,
+            lengths=known_lengths() if self._rows.waiting else NO_LENGTHS,
             owners=self._owners_of(looks),
             lost_after=settings.NODE_LOST_AFTER,
             strangers=strangers,
@@ -179,7 +179,7 @@ class WorldLoader:
             waiting=self._rows.waiting,
             leftovers=self._rows.leftovers,
             purgeable=_purgeable(self._rows.ended),
-            quotas=quotas(load_rights(), *self.ledger.wholes()),
+            quotas=quotas(load_rights(), *self.ledger.pool_totals()),
             use=self.ledger.use(),
             holds=self.ledger.holds(),
             drained=frozenset(node.name for node in nodes if node.draining),
@@ -231,8 +231,8 @@ class WorldLoader:
         }
         self._others = {name: owner for name, owner in self._others.items() if labels.get(name) == owner.task}
         for some in chunks(sorted({task for name, task in labels.items() if name not in self._others})):
-            rows = list(among(Task.objects.all(), some).values_list("id", "container_name"))
-            read_at = clock.steady()
+            rows = list(with_ids(Task.objects.all(), some).values_list("id", "container_name"))
+            read_at = clock.monotonic_now()
             self._others |= {name: Owner(id, read_at) for id, name in rows if labels.get(name) == id}
         self._owners = {**self._rows.owners, **self._others} if self._others else self._rows.owners
         self._looked = self._rows, shown
@@ -243,19 +243,19 @@ class WorldLoader:
         changed = _changed(self._jobs, living)
         self._read_specs(living.keys())
         for some in chunks(changed):
-            jobs = among(Job.objects.all(), some).annotate(**columns.ASKED)
+            jobs = with_ids(Job.objects.all(), some).annotate(**columns.ASKED)
             rows = list(jobs.values(*columns.JOB))
             before = earlier.of([row["id"] for row in rows if row["attempt_number"] > 1])
             for row in rows:
-                view = self._view(row, before.get(row["id"], NOTHING_EARLIER), timezone.now(), clock.steady())
+                view = self._view(row, before.get(row["id"], NOTHING_EARLIER), timezone.now(), clock.monotonic_now())
                 self._jobs[row["id"]] = living[row["id"]], view
         return [self._jobs[id][1] for id in living if id in self._jobs]
 
     def _read_tasks(self, by_id: Mapping[int, Stamp]) -> None:
         changed = _changed(self._tasks, by_id)
         for some in chunks(changed):
-            rows = list(among(Task.objects.all(), some).values(*columns.TASK))
-            read_at = clock.steady()
+            rows = list(with_ids(Task.objects.all(), some).values(*columns.TASK))
+            read_at = clock.monotonic_now()
             for row in rows:
                 self._tasks[row["id"]] = self._task(row, by_id[row["id"]], read_at)
 
@@ -282,7 +282,7 @@ class WorldLoader:
             del self._specs[id]
         missing = [id for id in ids if id not in self._specs]
         for some in chunks(missing):
-            for id, data in among(Job.objects.all(), some).values_list("id", "spec"):
+            for id, data in with_ids(Job.objects.all(), some).values_list("id", "spec"):
                 spec = JobSpec.from_json(data)
                 shape = demands(spec)
                 self._specs[id] = spec, self._shapes.setdefault(shape, shape)

@@ -22,7 +22,7 @@ from base.accounts import expiry
 from base.core import clock
 from base.core.bulk import update_rows
 from base.core.threads import KeptThread
-from base.hosts import here
+from base.hosts import this_host
 from base.wakes import processes, wake
 from base.wakes.lease import RENEW, Fenced, Lease
 from clusters.engines import schemes
@@ -37,7 +37,7 @@ from jobs.history import holdings
 from jobs.models import Event
 from jobs.planning.live import Standing
 from jobs.planning.planner import plan
-from jobs.planning.queue.still import Still
+from jobs.planning.queue.unchanged import UnchangedTurns
 from jobs.scheduling import invariants, orders
 from jobs.scheduling.apply import apply
 from jobs.scheduling.load import WorldLoader
@@ -72,7 +72,7 @@ class Scheduler:
         self._seen: dict[str, datetime] = {}  # node -> when its last_seen_at was written
         self._nodes: list[Node] = []  # that are watched
         self._kept_at = 0.0  # monotonic
-        self._still: Still | None = None
+        self._unchanged: UnchangedTurns | None = None
         self._standing: Standing | None = None
         self._healthy: tuple[object, object] = None, ()  # nodes, and looks of which no row had to be written
         self._healthy_at = datetime.min.replace(tzinfo=UTC), datetime.min.replace(tzinfo=UTC)  # from when until when
@@ -82,21 +82,21 @@ class Scheduler:
         self.again_at: datetime | None = None  # on the steady clock
         self._routine_at = self._images_at = self._forecast_at = self._expiry_at = 0.0  # monotonic
         self._collect_at = time.monotonic() + COLLECT_EVERY
-        self._ear: KeptThread | None = None
+        self._wake_thread: KeptThread | None = None
         self._sees_at = self._back_at = 0.0  # monotonic: when any node was reached; when it may take the lease again
 
     def tick(self, looks: Mapping[str, Look] | None = None) -> int:
         """Do one pass, and return how many jobs changed. Without ``looks`` it takes the last ones of the watchers.
         Raises Fenced, with nothing written, when another scheduler acts now."""
-        now, steady = timezone.now(), clock.steady()
+        now, steady = timezone.now(), clock.monotonic_now()
         nodes = self._watch_registered()
         looks = self.clusters.heard(self.watch.looks()) if looks is None else looks
         is_changed = self._write_health(nodes, looks, now)
         self._loader.writes(now, steady)
         world = self._loader.world(steady, looks, self._strangers, again=is_changed)
         standing, self._standing = self._standing or Standing(), None  # of a pass that fails nothing is kept
-        made = plan(world, self._still, self._paces, standing)
-        self._still, self._paces, self._standing = made.still, made.paces, standing
+        made = plan(world, self._unchanged, self._paces, standing)
+        self._unchanged, self._paces, self._standing = made.unchanged, made.paces, standing
         changed = apply(made, now, self.lease)
         self._note_strangers(made.strangers, now)
         self.watch.look_again(made.look)
@@ -109,13 +109,13 @@ class Scheduler:
             signal.signal(number, lambda *_: self.stop())
         gc.set_threshold(*GARBAGE)
         schemes.load()  # who waits for the lease has all that it needs then
-        self._ear = KeptThread("wake", self._listener(), longest=4 * SAFETY_POLL)
+        self._wake_thread = KeptThread("wake", self._listener(), longest=4 * SAFETY_POLL)
         while not self._stopped:
             try:
-                self._ear.keep()
-                processes.show("scheduler")
+                self._wake_thread.ensure_running()
+                processes.record_process("scheduler")
                 if time.monotonic() >= self._back_at and (self.lease.epoch is not None or self.lease.try_take()):
-                    self._act()
+                    self._run_as_leader()
             except Fenced as fenced:
                 log.warning("another scheduler acts now", reason=str(fenced))
                 self._forget()
@@ -125,17 +125,17 @@ class Scheduler:
             self._pause(TURN_EVERY)
         self._stop_watching()
         self._give_back()
-        processes.leave("scheduler")
+        processes.forget_process("scheduler")
 
     def stop(self) -> None:
         self._stopped = True
         self.woken.set()
 
-    def _act(self) -> None:
+    def _run_as_leader(self) -> None:
         """Do passes until the process ends. Raises Fenced when another scheduler has the lease."""
         log.info("this scheduler acts", epoch=self.lease.epoch)
         self._loader.learn()
-        set_aside()
+        freeze_garbage_collector()
         self._await_first_looks()
         failures, ended, self._sees_at = 0, 0.0, time.monotonic()
         while not self._stopped:
@@ -180,7 +180,7 @@ class Scheduler:
         now = time.monotonic()
         if not self._nodes or any(look.reachable for look in self.watch.looks().values()):
             self._sees_at = now
-        elif now - self._sees_at > BLIND and here.others():
+        elif now - self._sees_at > BLIND and this_host.others():
             self.lease.give_back()
             self._back_at = now + STEP_BACK
             raise Fenced("This host reaches no node; another one may.")
@@ -189,7 +189,7 @@ class Scheduler:
         """Drop what was seen and read while this process had the lease: it grows old while another one acts."""
         self._stop_watching()
         self._loader, self._strangers, self._seen = WorldLoader(), {}, {}
-        self._nodes, self._still, self._standing, self._paces = [], None, None, NO_PACES
+        self._nodes, self._unchanged, self._standing, self._paces = [], None, None, NO_PACES
         self._healthy = None, ()
 
     def _stop_watching(self) -> None:
@@ -208,17 +208,21 @@ class Scheduler:
 
     def _beat(self) -> None:
         """Renew the lease and report how all parts of this process are. Threads that have died begin again."""
-        if self._ear is not None:
-            self._ear.keep()
+        if self._wake_thread is not None:
+            self._wake_thread.ensure_running()
         with self._loader.unseen():
             self.lease.renew()
-            processes.show("scheduler")
+            processes.record_process("scheduler")
             if processes.is_due("scheduler"):
                 with self.lease.writing():
-                    processes.beat("scheduler", self._report())
+                    processes.record_heartbeat("scheduler", self._report())
 
     def _report(self) -> processes.Report:
-        threads = [*([self._ear] if self._ear is not None else []), *self.watch.threads(), *self.clusters.threads()]
+        threads = [
+            *([self._wake_thread] if self._wake_thread is not None else []),
+            *self.watch.threads(),
+            *self.clusters.threads(),
+        ]
         return processes.Report(
             threads=len(threads),
             late_threads=sorted(thread.name for thread in threads if thread.is_late()),
@@ -256,12 +260,12 @@ class Scheduler:
 
         if time.monotonic() >= self._collect_at:
             self._collect_at = time.monotonic() + COLLECT_EVERY
-            set_aside()
+            freeze_garbage_collector()
 
     def _patience(self) -> float:
         if self.again_at is None:
             return SAFETY_POLL
-        return max(0.0, min(SAFETY_POLL, (self.again_at - clock.steady()).total_seconds()))
+        return max(0.0, min(SAFETY_POLL, (self.again_at - clock.monotonic_now()).total_seconds()))
 
     def _listener(self) -> Callable[[], None]:
         """A function that waits once for a wake-up by another process. The thread that calls it makes the socket."""
@@ -319,7 +323,7 @@ class Scheduler:
                 changed.append((node, look))
             last = self._seen.get(node.name)
             if look.reachable and (is_new or last is None or not timedelta() <= now - last <= SEEN_EVERY):
-                seen.append((now - (clock.steady() - look.at), node.pk))
+                seen.append((now - (clock.monotonic_now() - look.at), node.pk))
                 self._seen[node.name] = now
         if changed:
             with self.lease.writing():
@@ -348,7 +352,7 @@ class Scheduler:
             self.woken.clear()
 
 
-def set_aside() -> None:
+def freeze_garbage_collector() -> None:
     """Let gc look no more at what is there: rows that are known for hours, which would take it a fifth of a second in
     the middle of some pass. Nearly all of it is freed without gc."""
     gc.collect()
@@ -363,7 +367,9 @@ def _watched(node: Node) -> Watched:
 
 def _unseen(name: str, age: float) -> Look:
     """The look at a node of which the last one is too old to act on or to show."""
-    return Look(name, clock.steady(), False, since=clock.steady(), reason=f"Nobody has seen it for {age:.0f} s.")
+    return Look(
+        name, clock.monotonic_now(), False, since=clock.monotonic_now(), reason=f"Nobody has seen it for {age:.0f} s."
+    )
 
 
 def _health(look: Look) -> Node.Health:
@@ -373,7 +379,7 @@ def _health(look: Look) -> Node.Health:
 def _change_health(node: Node, look: Look, now: datetime) -> None:
     """Call inside the transaction."""
     after = _health(look)
-    since = now - (clock.steady() - look.since) if look.since is not None else None
+    since = now - (clock.monotonic_now() - look.since) if look.since is not None else None
     reason = f"{_SLOW} {look.reason}" if look.slow else look.reason
     values = {"health": after, "health_reason": reason, "unreachable_since": since, "updated_at": now}
     if look.reachable:

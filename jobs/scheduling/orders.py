@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 
 from django_q.tasks import async_task
 
-from base.core.bulk import among, chunks
-from base.wakes.broker import Gathering
+from base.core.bulk import chunks, with_ids
+from base.wakes.broker import GatheringBroker
 from clusters.models import VirtualCluster
 from jobs.models import Attempt, Job, Prediction, Task
 from jobs.planning.lifecycle import JobState
@@ -47,8 +47,8 @@ def send(orders: Sequence[Order], now: datetime, noted: Sequence[Order] = ()) ->
     that are ``noted`` the row says already when it was given."""
     tasks = [order.task for order in orders if order.task]
     for some in chunks(tasks):
-        among(Task.objects.all(), some).update(ordered_at=now)
-    gathering = Gathering()
+        with_ids(Task.objects.all(), some).update(ordered_at=now)
+    gathering = GatheringBroker()
     for few in chunks([*noted, *orders], _AT_ONCE):
         rows = [(str(order.kind), order.task, order.node, order.container) for order in few]
         async_task("jobs.containers.tasks.run", rows, broker=gathering)

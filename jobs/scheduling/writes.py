@@ -12,7 +12,7 @@ from typing import Any
 import structlog
 from django.db.models import F
 
-from base.core.bulk import Row, among, chunks, insert_values, update_rows
+from base.core.bulk import Row, chunks, insert_values, update_rows, with_ids
 from clusters.models import Allocation, Node
 from clusters.nodes.refusals import ports_refused
 from clusters.placement.fit import Placement
@@ -23,7 +23,7 @@ from jobs.history import holdings
 from jobs.models import Attempt, Job, Task
 from jobs.planning import exits
 from jobs.planning.exits import Exit
-from jobs.planning.lifecycle import TASK_ENDS, JobState, TaskState, move_job, move_task
+from jobs.planning.lifecycle import TASK_END_STATES, JobState, TaskState, move_job, move_task
 from jobs.planning.streak import MANY, streak
 from jobs.planning.world import PAUSED, HeldTask, JobPlan, Order, OrderKind, TaskChange, TaskView
 from jobs.scheduling.events import (
@@ -89,9 +89,9 @@ def _change_tasks(changes: Sequence[tuple[JobPlan, TaskChange]], writing: ToWrit
     for (before, after), ids in alike.items():
         for some in chunks(ids):
             moved = {"state": after, "changed_at": writing.now, "ordered_at": None}
-            if among(Task.objects.filter(state=before), some).update(**moved) != len(some):
+            if with_ids(Task.objects.filter(state=before), some).update(**moved) != len(some):
                 raise Stale(f"a task is no longer {before}")
-    ended = [(plan, change) for plan, change in changes if change.after in TASK_ENDS]
+    ended = [(plan, change) for plan, change in changes if change.after in TASK_END_STATES]
     refused = [str(change.task.id) for _, change in ended if change.exit and change.exit.code == exits.PORT_CONFLICT]
     for tasks in chunks(refused):
         _note_refused_ports(tasks, writing.now)
@@ -177,11 +177,11 @@ def _place(plans: Sequence[JobPlan], writing: ToWrite) -> None:
     insert_values(Allocation, _ALLOCATION, allocations)
     holdings.open_rows(held)
     for some in chunks([attempt.pk for attempt in attempts.values()]):
-        among(Attempt.objects.all(), some).update(launched_at=writing.now)
+        with_ids(Attempt.objects.all(), some).update(launched_at=writing.now)
     fresh = {"started_at": writing.now, "not_before": None, "is_guest": False, "ends_by": None, "forecast": None}
     _move_jobs(plans, JobState.RUNNING, writing.now, **fresh)
     for guests in chunks([plan.job.id for plan in plans if plan.is_guest]):
-        among(Job.objects.all(), guests).update(is_guest=True)
+        with_ids(Job.objects.all(), guests).update(is_guest=True)
     ends = [(end, plan.job.id) for plan in plans if (end := plan.job.would_end(writing.now)) is not None]
     update_rows(Job, ["ends_by"], ["id"], ends)
 
@@ -299,7 +299,7 @@ def _make_due(plan: JobPlan, attempt: Attempt, writing: ToWrite) -> None:
 
 def _leaves_a_log(change: TaskChange) -> bool:
     is_lost = change.exit is not None and change.exit.code == exits.NODE_LOST
-    return change.after in TASK_ENDS and not change.collected and not is_lost
+    return change.after in TASK_END_STATES and not change.collected and not is_lost
 
 
 def _warning(plan: JobPlan, now: datetime) -> list[NewEvent]:
@@ -321,7 +321,7 @@ def _move_jobs(plans: Sequence[JobPlan], after: JobState, now: datetime, **value
         of_attempt.setdefault(plan.job.attempt_number, []).append(plan.job.id)
     for number, ids in of_attempt.items():
         for some in chunks(ids):
-            jobs = among(Job.objects.filter(state=before, attempt_number=number), some)
+            jobs = with_ids(Job.objects.filter(state=before, attempt_number=number), some)
             if jobs.update(state=move_job(before, after), changed_at=now, **values) != len(some):
                 raise Stale(f"a job is no longer {before} in attempt {number}")
 
@@ -335,7 +335,7 @@ def _attempts(plans: Sequence[JobPlan], *columns: str) -> dict[int, Attempt]:
     numbers = {plan.job.id: plan.job.attempt_number for plan in plans}
     attempts: dict[int, Attempt] = {}
     for ids in chunks(list(numbers)):
-        rows = among(Attempt.objects.all(), ids, "job_id")
+        rows = with_ids(Attempt.objects.all(), ids, "job_id")
         for attempt in rows.only("job_id", "number", *columns) if columns else rows:
             if attempt.number == numbers[attempt.job_id]:
                 attempts[attempt.job_id] = attempt
@@ -348,7 +348,7 @@ def _waiting_tasks(attempts: list[int]) -> dict[int, dict[tuple[str, int], int]]
     """Return {attempt: {(role, index): task}}"""
     tasks_of: dict[int, dict[tuple[str, int], int]] = {}
     for some in chunks(attempts):
-        rows = among(Task.objects.filter(state=TaskState.WAITING), some, "attempt_id")
+        rows = with_ids(Task.objects.filter(state=TaskState.WAITING), some, "attempt_id")
         for attempt, role, index, id in rows.values_list("attempt_id", "role", "index", "id"):
             tasks_of.setdefault(attempt, {})[role, index] = id
     return tasks_of

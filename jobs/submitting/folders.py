@@ -15,7 +15,7 @@ from base.core.clock import deadline
 from base.core.errors import LongshoreError
 from base.files.store import open_store, rules
 from base.files.store.base import Entry, StoreUnavailable, find
-from base.files.who import Who
+from base.files.store_actor import StoreActor
 from base.models import User
 from jobs.config.spec import JobSpec, substitute_paths
 
@@ -40,7 +40,7 @@ def notes(spec: JobSpec, user: User) -> list[FolderNote]:
         return []
     paths = substitute_paths(spec, fs_uri=settings.DEFAULT_FS_URI, username=user.username)
     try:
-        who = Who.of(user, open_store())
+        who = StoreActor.of(user, open_store())
         asked = {"codeDir": spec.code_dir, "dataDir": spec.data_dir, "outputDir": spec.output_dir}
         looked = ((name, _look(who, paths[name])) for name, folder in asked.items() if folder)
         return [_note(who, name, entry) for name, entry in looked if entry is not None]
@@ -48,7 +48,7 @@ def notes(spec: JobSpec, user: User) -> list[FolderNote]:
         return [FolderNote("", "Folders", "The store cannot be reached now, so nobody looked.", "warn")]
 
 
-def _note(who: Who, name: str, entry: Entry | str) -> FolderNote:
+def _note(who: StoreActor, name: str, entry: Entry | str) -> FolderNote:
     """``entry``: what is there, or why nothing is."""
     path = f"/{name}"
     if name == "codeDir":
@@ -63,7 +63,7 @@ def _note(who: Who, name: str, entry: Entry | str) -> FolderNote:
     return FolderNote(path, "Output folder", "found" if entry.is_dir else "a file has this name")
 
 
-def _counted(who: Who, entry: Entry) -> tuple[str, str]:
+def _counted(who: StoreActor, entry: Entry) -> tuple[str, str]:
     files, size, is_all = _count(who, entry) if entry.is_dir else (1, entry.size, True)
     if size > settings.CODE_LIMIT:
         return f"larger than {words.size(settings.CODE_LIMIT)}, the most that a job takes along", "no"
@@ -73,7 +73,7 @@ def _counted(who: Who, entry: Entry) -> tuple[str, str]:
     return f"found, {says}" if is_all else f"found, more than {says}", "yes"
 
 
-def _look(who: Who, uri: str) -> Entry | str | None:
+def _look(who: StoreActor, uri: str) -> Entry | str | None:
     """What is there, or why nothing is. None for a text that names no path of the store."""
     if "$" in uri or not ("://" in uri or uri.startswith("/")):
         return None
@@ -91,7 +91,7 @@ def _look(who: Who, uri: str) -> Entry | str | None:
     return entry or "There is no such folder."
 
 
-def _count(who: Who, root: Entry) -> tuple[int, int, bool]:
+def _count(who: StoreActor, root: Entry) -> tuple[int, int, bool]:
     """Files and bytes below a folder, and whether these are all."""
     files, size, folders, is_over = 0, 0, [root.path], deadline(PATIENCE)
     while folders and files < MOST and size <= settings.CODE_LIMIT and not is_over():

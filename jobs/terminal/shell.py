@@ -99,7 +99,7 @@ class Shell:
             return "It was idle."
         if left <= WARNED and not self._warned:
             self._warned = True
-            self.tell({"left": round(left)})
+            self.send_message({"left": round(left)})
         return ""
 
     async def end(self, code: int, why: str, record: str = "") -> None:
@@ -124,7 +124,7 @@ class Shell:
         self._key_at = time.monotonic()
         if self._warned:
             self._warned = False
-            self.tell({"left": round(self._idle)})
+            self.send_message({"left": round(self._idle)})
         await self._attached.write(data)
 
     async def written(self, after: int) -> bytes:
@@ -138,9 +138,9 @@ class Shell:
         async with self._news:
             self._news.notify_all()
 
-    def tell(self, message: dict[str, Any]) -> None:
+    def send_message(self, message: dict[str, Any]) -> None:
         if self._view is not None:
-            self._view.tell(message)
+            self._view.send_message(message)
 
     async def _read(self) -> None:
         try:
@@ -209,7 +209,7 @@ class View:
         await self._window.close(code, why)
         await self._stop()
 
-    def tell(self, message: dict[str, Any]) -> None:
+    def send_message(self, message: dict[str, Any]) -> None:
         """Send a message soon. Of fields that were not sent yet only the newest values go."""
         self._message |= message
         self._has_message.set()
@@ -224,7 +224,7 @@ class View:
         while True:
             message = await self._window.receive()
             if isinstance(message, str):
-                await self._hear(message)
+                await self._handle_message(message)
                 continue
             self._waiting += len(message)
             self._typed.put_nowait(message)
@@ -232,7 +232,7 @@ class View:
                 self._room.clear()
                 await self._room.wait()
 
-    async def _hear(self, text: str) -> None:
+    async def _handle_message(self, text: str) -> None:
         try:
             message = json.loads(text)
         except (ValueError, RecursionError):
@@ -268,7 +268,7 @@ class View:
                 self._taken += len(piece)
                 self._room.set()
                 if self._flow:
-                    self.tell({"taken": self._taken})
+                    self.send_message({"taken": self._taken})
 
     async def _fit(self) -> None:
         """One size after the other, of those that were asked for meanwhile only the newest."""

@@ -85,11 +85,11 @@ class Shells:
             raise
         shell = Shell(row, caller, attached, settings.TERMINAL_IDLE, self._gone)
         self._shells[row.token] = shell
-        self.keep()
+        self.ensure_running()
         await in_thread(records.opened, row, task, attached.pid, ip, pool=pool)
         return shell
 
-    def keep(self) -> None:
+    def ensure_running(self) -> None:
         """Run the rounds, until the process ends."""
         if self._looking is None or self._looking.done():
             self._looking = self.loop.create_task(self._look())
@@ -167,7 +167,7 @@ class Shells:
 _mine: Shells | None = None
 
 
-def mine() -> Shells:
+def own_shells() -> Shells:
     """Those of this process."""
     global _mine
     if _mine is None or _mine.loop is not asyncio.get_running_loop():

@@ -15,7 +15,7 @@ from base.core import words
 from clusters.placement.fit import Demand, NodeView, Placement
 from clusters.placement.free import FreeNodes
 from jobs.planning.queue.reclaim import without
-from jobs.planning.queue.scene import LAST, KnownJob, Scene, W, Waiting
+from jobs.planning.queue.scene import LAST, JobT, KnownJob, Scene, SchedulableJob
 from jobs.planning.turns import Move, Turn, turns
 
 MOST_ENDS = 40  # running jobs whose end is tried
@@ -37,7 +37,7 @@ class Change:
         return not self.change.keys() & {"jobEnds", "nodeReturns"}
 
 
-def smallest_changes(turn: Turn[W], vcs: Iterable[str], is_over: Callable[[], bool] = lambda: False) -> list[Change]:
+def smallest_changes(turn: Turn[JobT], vcs: Iterable[str], is_over: Callable[[], bool] = lambda: False) -> list[Change]:
     """Return at most one change of each kind, the smallest that starts the job; none for a job that starts anyway, or
     for which asking for less is of no use. ``vcs`` are the virtual clusters that its owner may use; ``is_over`` says
     that no time is left to try more."""
@@ -46,10 +46,10 @@ def smallest_changes(turn: Turn[W], vcs: Iterable[str], is_over: Callable[[], bo
     return list(_ChangeSearch(turn, is_over).changes([vc for vc in vcs if vc != turn.job.vc]))
 
 
-class _ChangeSearch(Generic[W]):
-    def __init__(self, turn: Turn[W], is_over: Callable[[], bool]) -> None:
+class _ChangeSearch(Generic[JobT]):
+    def __init__(self, turn: Turn[JobT], is_over: Callable[[], bool]) -> None:
         self.job, self.queue, self.is_over = turn.job, turn.queue, is_over
-        self.scene: Scene[Waiting] = turn.queue.scene  # type: ignore[assignment]  # jobs of two kinds stand in one queue
+        self.scene: Scene[SchedulableJob] = turn.queue.scene  # type: ignore[assignment]  # jobs of two kinds stand in one queue
         self.demands = turn.job.demands
 
     def changes(self, vcs: Iterable[str]) -> Iterator[Change]:
@@ -113,16 +113,16 @@ class _ChangeSearch(Generic[W]):
         shape: tuple[Demand, ...],
         *,
         vc: str = "",
-        scene: Scene[Waiting] | None = None,
+        scene: Scene[SchedulableJob] | None = None,
     ) -> Iterator[Change]:
-        values = {each.name: getattr(self.job, each.name) for each in fields(Waiting)}
+        values = {each.name: getattr(self.job, each.name) for each in fields(SchedulableJob)}
         values |= {"vc": vc, "since": LAST} if vc else {}
         job = self.job
         variant = KnownJob(**values, demands=shape, is_preemptible=job.is_preemptible, most_seconds=job.most_seconds)
         scene = scene or self.scene
         if self.is_over() or not _has_room(scene, variant):
             return
-        others: list[Waiting] = [other for other in self.queue.jobs if other.id != self.job.id]
+        others: list[SchedulableJob] = [other for other in self.queue.jobs if other.id != self.job.id]
         for turn in turns([*others, variant], scene, only_tried=True):
             if turn.job is variant:
                 if turn.move is Move.GO:
@@ -130,7 +130,7 @@ class _ChangeSearch(Generic[W]):
                 return
 
 
-def _has_room(scene: Scene[Waiting], job: Waiting) -> bool:
+def _has_room(scene: Scene[SchedulableJob], job: SchedulableJob) -> bool:
     """A quick look before the whole queue is tried: whether it fits if nobody else wants anything."""
     seen: Sequence[NodeView] = [node for node in scene.nodes if node.name not in scene.unseen]
     return FreeNodes(seen).place(job.demands, job.salt, job.avoid, job.vc, scene.appointed.withheld(job)) is not None

@@ -23,13 +23,13 @@ from clusters.placement.shares import Hold, quotas
 from clusters.vcs.queries import load_rights
 from jobs.config.demands import demands
 from jobs.config.spec import JobSpec
-from jobs.history.lengths import learnt
+from jobs.history.lengths import known_lengths
 from jobs.models import Attempt, Job, Task
-from jobs.planning.lifecycle import TASK_LIVE, JobState
+from jobs.planning.lifecycle import TASK_LIVE_STATES, JobState
 from jobs.planning.queue.lines import in_order
 from jobs.planning.queue.reservations import Reservation
-from jobs.planning.queue.scene import LAST, Awaited, Runner, Scene, Waiting
-from jobs.planning.queue.still import step
+from jobs.planning.queue.scene import LAST, Awaited, Runner, Scene, SchedulableJob
+from jobs.planning.queue.unchanged import interval_start
 from jobs.planning.turns import Turn, turns
 from jobs.scheduling import columns
 from jobs.scheduling.columns import Specs
@@ -42,7 +42,7 @@ SHORTEST, LONGEST = 15.0, 120.0  # seconds; between them, ten times as long as a
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Queued(Waiting):
+class WaitingJob(SchedulableJob):
     """A waiting job's row; its spec is read when its turn comes."""
 
     specs: Specs
@@ -74,14 +74,14 @@ class RecentQueue:
     """All that wait, and the cluster, for those who ask again and again. ``answers`` are those that were given, by
     question, ``took`` is how many seconds the longest of them took, and ``cost`` how much CPU the turns."""
 
-    waiting: Sequence[Queued]
-    scene: Scene[Queued]
+    waiting: Sequence[WaitingJob]
+    scene: Scene[WaitingJob]
     specs: Specs
     answers: dict[object, Any] = field(default_factory=dict)
     took: float = 0.0
     cost: float = 0.0
-    _round: Iterator[Turn[Queued]] = field(init=False)
-    _found: dict[int, Turn[Queued]] = field(default_factory=dict)
+    _round: Iterator[Turn[WaitingJob]] = field(init=False)
+    _found: dict[int, Turn[WaitingJob]] = field(default_factory=dict)
     _asking: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
@@ -94,7 +94,7 @@ class RecentQueue:
         jobs = len(self.waiting) + len(self.scene.holds())
         return jobs > MANY or jobs + self.specs.size > MANY
 
-    def turns_of(self, ids: Collection[int]) -> dict[int, Turn[Queued]]:
+    def turns_of(self, ids: Collection[int]) -> dict[int, Turn[WaitingJob]]:
         """The turns of these jobs, by job, decided as far as nobody has asked for them before."""
         with self._asking:
             began, used, missing = time.monotonic(), time.thread_time(), set(ids) - self._found.keys()
@@ -111,13 +111,13 @@ _recent: tuple[float, RecentQueue] | None = None  # with when it was read
 _reading = threading.Lock()  # who comes while it is read waits for it
 
 
-def turns_of(ids: Collection[int]) -> dict[int, Turn[Queued]]:
+def turns_of(ids: Collection[int]) -> dict[int, Turn[WaitingJob]]:
     """The turns of these jobs, by job; one that does not wait, or is about to end, has none. In a large queue neither
     has one that was submitted a moment ago."""
     return recent_queue().turns_of(ids) if ids else {}
 
 
-def turn_now(id: int) -> Turn[Queued] | None:
+def turn_now(id: int) -> Turn[WaitingJob] | None:
     """The turn of this job, of which the last look is not too old to know."""
     global _recent
     if not any(job.id == id for job in recent_queue().waiting):
@@ -125,7 +125,7 @@ def turn_now(id: int) -> Turn[Queued] | None:
     return turns_of([id]).get(id)
 
 
-def queue_now() -> tuple[list[Queued], Scene[Queued]]:
+def queue_now() -> tuple[list[WaitingJob], Scene[WaitingJob]]:
     """All that wait, and the cluster with what runs, as the rows are now: for those who play the queue forward, or ask
     what would happen to a job that is not submitted yet."""
     return _read(Specs())
@@ -158,7 +158,7 @@ def forget() -> None:
     columns.forget()
 
 
-def reservations() -> Sequence[Reservation[Queued]]:
+def reservations() -> Sequence[Reservation[WaitingJob]]:
     """The room that is reserved for jobs, as in ``recent_queue``. One query where nobody waits."""
     if not Job.objects.filter(state=JobState.WAITING, deleted_at__isnull=True).exists():
         return ()
@@ -166,13 +166,13 @@ def reservations() -> Sequence[Reservation[Queued]]:
     if _RESERVED not in seen.answers:
         reserved = [turn.reservation for turn in turns(seen.waiting, seen.scene, only_tried=True)]
         seen.answers[_RESERVED] = tuple(one for one in reserved if one is not None)
-    found: Sequence[Reservation[Queued]] = seen.answers[_RESERVED]
+    found: Sequence[Reservation[WaitingJob]] = seen.answers[_RESERVED]
     return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unsent(Queued):
-    """The job that would come of a config if it were submitted now. (None has a default: the properties of a Queued
+class Unsent(WaitingJob):
+    """The job that would come of a config if it were submitted now. (None has a default: the properties of a WaitingJob
     would count as that.)"""
 
     demands: tuple[Demand, ...] = field()
@@ -182,8 +182,8 @@ class Unsent(Queued):
 
 
 def turn_if_submitted(
-    waiting: Sequence[Queued], scene: Scene[Queued], spec: JobSpec, awaited: Sequence[Awaited], username: str
-) -> Turn[Queued]:
+    waiting: Sequence[WaitingJob], scene: Scene[WaitingJob], spec: JobSpec, awaited: Sequence[Awaited], username: str
+) -> Turn[WaitingJob]:
     """The turn that a job of this spec would have in this queue if this user submitted it now. ``awaited`` is what it
     would wait for."""
     last = Unsent(
@@ -203,33 +203,33 @@ def turn_if_submitted(
     return next(turn for turn in turns([*waiting, last], scene) if turn.job is last)
 
 
-def _read(specs: Specs) -> tuple[list[Queued], Scene[Queued]]:
+def _read(specs: Specs) -> tuple[list[WaitingJob], Scene[WaitingJob]]:
     """All that wait, and the cluster as the rows say it is."""
     rows = Job.objects.filter(state=JobState.WAITING, deleted_at__isnull=True).annotate(**columns.ASKED)
     rows = rows.annotate(moves=Exists(Job.objects.filter(_MOVING, state=JobState.RUNNING)))
     read_rows = list(rows.values_list(*columns.QUEUE, "moves"))
-    waiting = [Queued(**columns.by_name(values), specs=specs) for *values, _ in read_rows]
+    waiting = [WaitingJob(**columns.by_name(values), specs=specs) for *values, _ in read_rows]
     specs.ids = [job.id for job in in_order(waiting)]
     columns.forget_others(waiting)
     return waiting, _scene(specs, any(row[-1] for row in read_rows[:1]))
 
 
-def _scene(specs: Specs, moves: bool) -> Scene[Queued]:
+def _scene(specs: Specs, moves: bool) -> Scene[WaitingJob]:
     """Make the scene; rows of running jobs are read when the turns ask for them. ``moves`` says whether one of them
     ends, is a guest or says when it ends."""
     ledger, now = Ledger(), timezone.localtime()
     return Scene(
         nodes=in_force(ledger.nodes(), now),
         now=now,
-        step=step(now),
-        quotas=quotas(load_rights(), *ledger.wholes()),
+        step=interval_start(now),
+        quotas=quotas(load_rights(), *ledger.pool_totals()),
         use=ledger.use(),
         running=cache(lambda: _running(specs, ledger.holds())),
-        moves=moves,
+        changes_by_itself=moves,
         holds=ledger.holds().values,
         spans=spans(now),
         policy=policy(),
-        lengths=learnt,
+        lengths=known_lengths,
     )
 
 
@@ -243,15 +243,15 @@ _MOVING = (
 )
 
 
-def _running(specs: Specs, holds: Mapping[str, Hold]) -> list[Runner[Queued]]:
+def _running(specs: Specs, holds: Mapping[str, Hold]) -> list[Runner[WaitingJob]]:
     """The running jobs with what their live tasks hold: two queries."""
     of_job: dict[int, list[Hold]] = {}
-    live = Task.objects.filter(state__in=sorted(TASK_LIVE))
+    live = Task.objects.filter(state__in=sorted(TASK_LIVE_STATES))
     for id, job_id in live.values_list("id", "job_id"):
         if (hold := holds.get(str(id))) is not None:
             of_job.setdefault(job_id, []).append(hold)
     rows = Job.objects.filter(state=JobState.RUNNING).annotate(**columns.ASKED, is_decided=_DECIDED)
     read_rows = list(rows.values_list(*columns.QUEUE, "is_decided"))
-    jobs = [Queued(**columns.by_name(values), specs=specs, is_decided=decided) for *values, decided in read_rows]
+    jobs = [WaitingJob(**columns.by_name(values), specs=specs, is_decided=decided) for *values, decided in read_rows]
     specs.running = {job.id for job in jobs}
     return [Runner(job, tuple(of_job.get(job.id, ()))) for job in jobs]

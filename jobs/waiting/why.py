@@ -11,7 +11,7 @@ from typing import Any
 from django.utils import timezone
 
 from base.core import words
-from base.core.clock import spent
+from base.core.clock import cpu_deadline
 from clusters.placement.blockers import could
 from clusters.placement.fit import Blocker
 from clusters.placement.grid import GridRow, grid
@@ -25,18 +25,18 @@ from jobs.planning.queue.scene import Runner
 from jobs.planning.streak import Streak, streak
 from jobs.planning.turns import Move, Turn
 from jobs.waiting.changes import Change, smallest_changes
-from jobs.waiting.queue import Queued, recent_queue, turn_now
+from jobs.waiting.queue import WaitingJob, recent_queue, turn_now
 from jobs.waiting.words import current, not_before
 
 MOST_AHEAD = 5  # jobs named of those that start before this one
 
 
-def turn_of(job: Job) -> Turn[Queued] | None:
+def turn_of(job: Job) -> Turn[WaitingJob] | None:
     """Its turn; None when it does not wait, or is about to end."""
     return turn_now(job.pk) if job.state == JobState.WAITING else None
 
 
-def waiting_reason(job: Job, turn: Turn[Queued] | None, before: Streak | None = None) -> dict[str, Any]:
+def waiting_reason(job: Job, turn: Turn[WaitingJob] | None, before: Streak | None = None) -> dict[str, Any]:
     """``{"summary", "blockers": [{"kind", "sentence", "need"?, "have"?, "node"?, "until"?}], "position"?, "ahead":
     [{"name"}], "reservation"?, "forecast"?, "notBefore"?}`` of a waiting job; ``ahead`` are the first of those before
     it. ``turn`` is of ``turn_of``; ``before`` of ``earlier``, for those who know it."""
@@ -48,12 +48,12 @@ def waiting_reason(job: Job, turn: Turn[Queued] | None, before: Streak | None = 
     return reason if after is None else {**reason, "notBefore": after}
 
 
-def reason_if_submitted(turn: Turn[Queued], forecast: Mapping[str, int] | None) -> dict[str, Any]:
+def reason_if_submitted(turn: Turn[WaitingJob], forecast: Mapping[str, int] | None) -> dict[str, Any]:
     """Return, as ``waiting_reason``, that of a job that is not submitted yet; ``forecast`` is {"p10", "p50", "p90"}."""
     return _reason(turn, turn.blockers, forecast)
 
 
-def _reason(turn: Turn[Queued], blockers: list[Blocker], forecast: Mapping[str, int] | None) -> dict[str, Any]:
+def _reason(turn: Turn[WaitingJob], blockers: list[Blocker], forecast: Mapping[str, int] | None) -> dict[str, Any]:
     return {
         "summary": _summary(blockers),
         "blockers": [blocker_item(blocker) for blocker in blockers],
@@ -68,7 +68,7 @@ def blocker_item(blocker: Blocker) -> dict[str, str]:
     return {key: value for key, value in asdict(blocker).items() if value}
 
 
-def reservation(turn: Turn[Queued]) -> dict[str, Any]:
+def reservation(turn: Turn[WaitingJob]) -> dict[str, Any]:
     """The room that is reserved for a job, ``{"nodes", "sentence"}``; of a turn that has some."""
     assert turn.reservation is not None
     nodes = turn.reservation.names
@@ -76,7 +76,7 @@ def reservation(turn: Turn[Queued]) -> dict[str, Any]:
     return {"nodes": nodes, "sentence": sentence}
 
 
-def explain(job: Job, turn: Turn[Queued], before: Streak | None = None) -> list[Blocker]:
+def explain(job: Job, turn: Turn[WaitingJob], before: Streak | None = None) -> list[Blocker]:
     """Everything that keeps it from starting, most telling first. Empty: it is about to be placed. That it was evicted
     keeps it from nothing."""
     blockers = turn.blockers
@@ -93,7 +93,7 @@ def earlier(job: Job) -> Streak | None:
     return streak(queries.earlier_ends(job), JobSpec.from_json(job.spec).retry_count)
 
 
-def _place(turn: Turn[Queued], blockers: list[Blocker]) -> dict[str, Any]:
+def _place(turn: Turn[WaitingJob], blockers: list[Blocker]) -> dict[str, Any]:
     kinds = {blocker.kind for blocker in blockers}
     if kinds & {"never", "parked"}:
         return {"ahead": []}
@@ -123,7 +123,7 @@ SECONDS = 0.5  # of CPU in which changes are tried
 class InTheWay:
     """A running job on a node that could do, and what it holds there."""
 
-    job: Queued
+    job: WaitingJob
     gpus: int
     cpus: int
     nodes: Sequence[str]
@@ -168,20 +168,20 @@ def offered(job: Job) -> Sequence[Change]:
     return _changes(job, turn) if turn is not None else ()
 
 
-def _changes(job: Job, turn: Turn[Queued]) -> Sequence[Change]:
+def _changes(job: Job, turn: Turn[WaitingJob]) -> Sequence[Change]:
     if turn.error is not None:  # what the job asks for cannot be read
         return ()
     seen, question = recent_queue(), ("changes", job.pk, job.changed_at)
     if question not in seen.answers:
         owner = load_user(job.username)
         # To try a change takes about as long as the turns did. Where others let very much wait nothing is tried.
-        is_over = spent(SECONDS, step=seen.cost)
+        is_over = cpu_deadline(SECONDS, step=seen.cost)
         seen.answers[question] = smallest_changes(turn, owner.vcs if owner else (), is_over)
     changes: Sequence[Change] = seen.answers[question]
     return changes
 
 
-def of_turn(turn: Turn[Queued], reason: Mapping[str, Any], changes: Sequence[Change]) -> WhyWaiting:
+def of_turn(turn: Turn[WaitingJob], reason: Mapping[str, Any], changes: Sequence[Change]) -> WhyWaiting:
     """Everything about why this job waits, also for one that is not submitted yet. Where it starts now, nothing is in
     its way."""
     waits = turn.error is None and turn.move is not Move.GO
@@ -197,7 +197,7 @@ def of_turn(turn: Turn[Queued], reason: Mapping[str, Any], changes: Sequence[Cha
     )
 
 
-def use_with(turn: Turn[Queued]) -> UseWithJob:
+def use_with(turn: Turn[WaitingJob]) -> UseWithJob:
     scene, queue, vc = turn.queue.scene, turn.queue, turn.job.vc
     quota, used = scene.quota(vc), scene.use.get(vc, {})
     with_job = dict(used)
@@ -206,7 +206,7 @@ def use_with(turn: Turn[Queued]) -> UseWithJob:
     return UseWithJob(quota.guarantee, quota.ceiling, used, with_job)
 
 
-def _in_the_way(turn: Turn[Queued]) -> list[InTheWay]:
+def _in_the_way(turn: Turn[WaitingJob]) -> list[InTheWay]:
     """Return who is in its way, those with the most GPUs, or cores, first."""
     shape = max(turn.job.demands, key=lambda demand: demand.gpus)
     nodes = {node.name for node in turn.queue.scene.nodes if node.serves(turn.job.vc) and could(node, shape)}
@@ -215,7 +215,7 @@ def _in_the_way(turn: Turn[Queued]) -> list[InTheWay]:
     return most[:MOST_IN_THE_WAY]
 
 
-def _held(runner: Runner[Queued], nodes: set[str]) -> InTheWay | None:
+def _held(runner: Runner[WaitingJob], nodes: set[str]) -> InTheWay | None:
     holds = [hold for hold in runner.holds if hold.node in nodes]
     if not holds:
         return None

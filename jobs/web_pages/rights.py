@@ -17,7 +17,7 @@ from base.core.errors import BadRequest, Forbidden, Unauthorized
 from base.models import User
 from clusters.models import VirtualCluster
 from clusters.vcs.grants import granted
-from clusters.vcs.rules import DEFAULT
+from clusters.vcs.rules import DEFAULT_VC
 from jobs.access import is_insider
 from jobs.config.web_pages import WebPage
 from jobs.models import Job
@@ -145,7 +145,7 @@ def _check_user(job: Job, name: str) -> None:
 
 def _check_vc(page: WebPage, name: str) -> None:
     require_harmless(page)
-    if name == DEFAULT:
+    if name == DEFAULT_VC:
         raise BadRequest(
             "Everybody is in the virtual cluster default. Share it with single users, or with another one."
         )

@@ -17,9 +17,9 @@ from base.accounts.viewer import Viewer
 from base.core.errors import BadRequest, Conflict, Forbidden, NotFound
 from base.files.store.base import BadPath, names_of
 from base.files.store.rules import Rights
-from base.files.who import KnownAccounts
+from base.files.store_actor import KnownAccounts
 from base.models import User
-from clusters.vcs.rules import DEFAULT
+from clusters.vcs.rules import DEFAULT_VC
 from jobs import queries, services
 from jobs.config.spec import JobSpec, substitute_paths
 from jobs.models import Job
@@ -56,9 +56,9 @@ def serve(user: User, job: Job, folder: str = "", image: str = "") -> Job:
     try:
         return services.submit(user, config)
     except (Forbidden, NotFound):  # the virtual cluster of somebody else's job
-        if job.vc == DEFAULT:
+        if job.vc == DEFAULT_VC:
             raise
-        return services.submit(user, {**config, "virtualCluster": DEFAULT})
+        return services.submit(user, {**config, "virtualCluster": DEFAULT_VC})
 
 
 def _config(name: str, path: str, image: str, vc: str) -> dict[str, Any]:

@@ -20,10 +20,10 @@ from jobs.forecast.play import MOST, Spread, first, side_by_side
 from jobs.forecast.refresh import clock, length_of
 from jobs.history.lengths import learn
 from jobs.planning.queue.lengths import Lengths
-from jobs.waiting.queue import Queued, queue_now
+from jobs.waiting.queue import WaitingJob, queue_now
 from jobs.what_if.asked import AskedChange
-from jobs.what_if.changed import Situation, after
-from jobs.what_if.compare import Consequences, Effect, Felt, consequences, felt
+from jobs.what_if.changed import Situation, apply_changes
+from jobs.what_if.compare import Consequences, Effect, JobImpact, consequences, felt
 
 BUDGET = 1.5  # seconds to play the queues: first a few jobs, and where that is quick enough, more
 PATIENCE = 3.0  # a play that likely takes so many budgets is still tried: a third of its draws is enough
@@ -65,9 +65,9 @@ class WhatIfResult:
     """``alone`` has a case for each change that is possible by itself; ``left_out`` are sentences."""
 
     changes: Sequence[AskedChange]
-    before: Consequences[Queued]
-    alone: Sequence[tuple[AskedChange, Consequences[Queued]]]
-    after: Consequences[Queued]
+    before: Consequences[WaitingJob]
+    alone: Sequence[tuple[AskedChange, Consequences[WaitingJob]]]
+    after: Consequences[WaitingJob]
     left_out: Sequence[str]
 
     @property
@@ -83,7 +83,7 @@ class WhatIfResult:
         return len(self.before.situation.scene.running())
 
     @cached_property
-    def felt(self) -> list[Felt[Queued]]:
+    def felt(self) -> list[JobImpact[WaitingJob]]:
         return felt(self.before, self.after)
 
     def lines(self) -> list[Effects]:
@@ -106,7 +106,7 @@ def what_if(admin: Viewer, changes: Sequence[AskedChange], budget: float = BUDGE
     require_admin(admin)
     waiting, scene = queue_now()
     before = Situation(waiting, scene, load_rights())
-    whole = after(before, changes)
+    whole = apply_changes(before, changes)
     alone = _each_alone(before, changes) if len(changes) > 1 and len(waiting) <= MANY else []
     situations = [before, whole, *(one for _, one in alone)]
     spreads, left_out = _played(situations, budget) if changes else ([{}, {}], [])
@@ -118,19 +118,21 @@ def what_if(admin: Viewer, changes: Sequence[AskedChange], budget: float = BUDGE
 
 
 def _each_alone(
-    before: Situation[Queued], changes: Sequence[AskedChange]
-) -> list[tuple[AskedChange, Situation[Queued]]]:
+    before: Situation[WaitingJob], changes: Sequence[AskedChange]
+) -> list[tuple[AskedChange, Situation[WaitingJob]]]:
     """Try each change alone, without those that only make sense after another one."""
     cases = []
     for change in changes:
         try:
-            cases.append((change, after(before, [change])))
+            cases.append((change, apply_changes(before, [change])))
         except BadRequest:
             continue
     return cases
 
 
-def _played(situations: Sequence[Situation[Queued]], budget: float) -> tuple[list[dict[int, Spread | None]], list[str]]:
+def _played(
+    situations: Sequence[Situation[WaitingJob]], budget: float
+) -> tuple[list[dict[int, Spread | None]], list[str]]:
     """The spreads of each situation, and what was left out. Where the time is too short for all of them, those of the
     changes alone are empty."""
     if not any(situation.waiting for situation in situations):
@@ -157,7 +159,7 @@ def _played(situations: Sequence[Situation[Queued]], budget: float) -> tuple[lis
 
 
 def _side_by_side(
-    situations: Sequence[Situation[Queued]], lengths: Lengths, budget: float, most: int
+    situations: Sequence[Situation[WaitingJob]], lengths: Lengths, budget: float, most: int
 ) -> list[dict[int, Spread | None]] | None:
     """Play the queues of these situations with the same draws; None where the time was too short."""
     length = partial(length_of, lengths, now=situations[0].scene.now.timestamp())
@@ -171,7 +173,7 @@ def _side_by_side(
     ]
 
 
-def _line(what: str, seen: Sequence[Felt[Queued]], case: Consequences[Queued]) -> Effects:
+def _line(what: str, seen: Sequence[JobImpact[WaitingJob]], case: Consequences[WaitingJob]) -> Effects:
     def number(*effects: Effect) -> int:
         return sum(each.effect in effects for each in seen)
 
@@ -180,6 +182,6 @@ def _line(what: str, seen: Sequence[Felt[Queued]], case: Consequences[Queued]) -
     return Effects(what, number(Effect.NOW), earlier, later, len(case.evicted), case.wait())
 
 
-def _gpus(name: str, one: Situation[Queued]) -> GpusOfVc:
+def _gpus(name: str, one: Situation[WaitingJob]) -> GpusOfVc:
     quota, use = one.scene.quota(name), one.scene.use.get(name, {})
     return GpusOfVc(quota.guarantee.get("gpu", 0.0), quota.ceiling.get("gpu"), use.get("gpu", 0.0))

@@ -13,10 +13,10 @@ from typing import Any, Generic
 from base.core import words
 from base.core.errors import BadRequest
 from clusters.placement.fit import OWN_LABEL, NodeView
-from clusters.placement.shares import Right, quotas, wholes
+from clusters.placement.shares import Right, pool_totals, quotas
 from clusters.vcs.rules import Gpus, find_gpu_mistake, part_of
 from jobs.planning.queue import reclaim
-from jobs.planning.queue.scene import Runner, Scene, W, as_evicted
+from jobs.planning.queue.scene import JobT, Runner, Scene, as_evicted
 from jobs.what_if.asked import (
     BOTH,
     CEILING,
@@ -30,25 +30,25 @@ from jobs.what_if.asked import (
 
 
 @dataclass(frozen=True, slots=True)
-class EvictedJob(Generic[W]):
+class EvictedJob(Generic[JobT]):
     """A running job that a change, or a turn, evicts."""
 
-    job: W
+    job: JobT
     gpus: int
     because: str
 
 
 @dataclass(frozen=True, slots=True)
-class Situation(Generic[W]):
+class Situation(Generic[JobT]):
     """All that wait and the cluster, with what admins gave to virtual clusters. ``evicted`` are by changes so far."""
 
-    waiting: Sequence[W]
-    scene: Scene[W]
+    waiting: Sequence[JobT]
+    scene: Scene[JobT]
     rights: Mapping[str, Right]
-    evicted: tuple[EvictedJob[W], ...] = ()
+    evicted: tuple[EvictedJob[JobT], ...] = ()
 
 
-def after(situation: Situation[W], changes: Sequence[AskedChange]) -> Situation[W]:
+def apply_changes(situation: Situation[JobT], changes: Sequence[AskedChange]) -> Situation[JobT]:
     """The situation after all of these changes, in their order. Raises BadRequest with a sentence about one that cannot
     be, because there is no such thing for example."""
     for change in changes:
@@ -71,7 +71,7 @@ def _(change: VcGets, situation: Situation[Any]) -> Situation[Any]:
         raise BadRequest(f"There is no virtual cluster {change.vc}.")
     if right.has_rest:
         raise BadRequest(f"VC {change.vc} has what the others leave, so change those.")
-    pool, _ = wholes(situation.scene.nodes)
+    pool, _ = pool_totals(situation.scene.nodes)
     gpus = int(pool.get("gpu", 0))
     if change.of in (BOTH, GUARANTEE):
         number = int(_gpus(right).of(gpus)) + change.gpus
@@ -116,10 +116,10 @@ def _gpus(right: Right) -> Gpus:
     return Gpus(right.capacity, right.gpu_guarantee)
 
 
-def _refreshed(situation: Situation[W]) -> Situation[W]:
+def _refreshed(situation: Situation[JobT]) -> Situation[JobT]:
     """Return the situation with the quotas that follow from the rights and the registered nodes."""
     scene = situation.scene
-    return replace(situation, scene=replace(scene, quotas=quotas(situation.rights, *wholes(scene.nodes))))
+    return replace(situation, scene=replace(scene, quotas=quotas(situation.rights, *pool_totals(scene.nodes))))
 
 
 # --- nodes -----------------------------------------------------------------------------------------------------------
@@ -192,7 +192,7 @@ def _(change: JobBecomes, situation: Situation[Any]) -> Situation[Any]:
     return replace(situation, waiting=changed)
 
 
-def _without(situation: Situation[W], goes: Callable[[Runner[W]], bool], because: str) -> Situation[W]:
+def _without(situation: Situation[JobT], goes: Callable[[Runner[JobT]], bool], because: str) -> Situation[JobT]:
     """Let those who go wait again in their old places, and what they held is free."""
     going = [runner for runner in situation.scene.running() if runner.holds and goes(runner)]
     evicted = [runner for runner in going if not runner.job.is_ending]  # what ends anyway is not tried again

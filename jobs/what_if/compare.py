@@ -13,7 +13,7 @@ from typing import Generic
 from clusters.placement.fit import Placement
 from jobs.forecast.play import Spread
 from jobs.planning.queue.reservations import Reservation
-from jobs.planning.queue.scene import W
+from jobs.planning.queue.scene import JobT
 from jobs.planning.turns import Move, turns
 from jobs.what_if.changed import EvictedJob, Situation
 
@@ -30,10 +30,10 @@ class Effect(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Felt(Generic[W]):
+class JobImpact(Generic[JobT]):
     """One job without and with the change. A spread is None where nobody can tell when it starts."""
 
-    job: W
+    job: JobT
     effect: Effect
     starts_before: bool
     starts_after: bool
@@ -42,15 +42,15 @@ class Felt(Generic[W]):
 
 
 @dataclass(frozen=True, slots=True)
-class Consequences(Generic[W]):
+class Consequences(Generic[JobT]):
     """What follows from a situation: what the turns decide in it now, and when the others likely start. ``evicted`` are
     by the changes that made the situation, and by the turns. ``spreads`` are of the jobs that were played forward, None
     where nobody can tell when it starts."""
 
-    situation: Situation[W]
+    situation: Situation[JobT]
     starts: Mapping[int, Sequence[Placement]]  # by job
-    evicted: Sequence[EvictedJob[W]]
-    reservations: Mapping[int, Reservation[W]]  # by the job that has it
+    evicted: Sequence[EvictedJob[JobT]]
+    reservations: Mapping[int, Reservation[JobT]]  # by the job that has it
     spreads: Mapping[int, Spread | None]
 
     def wait(self) -> float | None:
@@ -61,11 +61,11 @@ class Consequences(Generic[W]):
         return None if middle == inf else middle
 
 
-def consequences(situation: Situation[W], spreads: Mapping[int, Spread | None]) -> Consequences[W]:
+def consequences(situation: Situation[JobT], spreads: Mapping[int, Spread | None]) -> Consequences[JobT]:
     """What follows from this situation, of which the ``spreads`` are known already."""
     starts: dict[int, Sequence[Placement]] = {}
     evicted = list(situation.evicted)
-    reservations: dict[int, Reservation[W]] = {}
+    reservations: dict[int, Reservation[JobT]] = {}
     for turn in turns(situation.waiting, situation.scene, only_tried=True):
         if turn.move is Move.GO:
             starts[turn.job.id] = turn.placements
@@ -76,7 +76,7 @@ def consequences(situation: Situation[W], spreads: Mapping[int, Spread | None]) 
     return Consequences(situation, starts, evicted, reservations, spreads)
 
 
-def felt(before: Consequences[W], after: Consequences[W]) -> list[Felt[W]]:
+def felt(before: Consequences[JobT], after: Consequences[JobT]) -> list[JobImpact[JobT]]:
     """The jobs that feel the change: those that start now, then those that are evicted, earlier and later; in each
     those first that feel it most."""
     evicted = {gone.job.id for gone in after.evicted} - {gone.job.id for gone in before.evicted}
@@ -90,7 +90,7 @@ def felt(before: Consequences[W], after: Consequences[W]) -> list[Felt[W]]:
     )
 
 
-def _felt(job: W, before: Consequences[W], after: Consequences[W], is_evicted: bool) -> Felt[W]:
+def _felt(job: JobT, before: Consequences[JobT], after: Consequences[JobT], is_evicted: bool) -> JobImpact[JobT]:
     id = job.id
     spreads = [case.spreads.get(id) for case in (before, after)]
     starts = id in before.starts, id in after.starts
@@ -102,7 +102,7 @@ def _felt(job: W, before: Consequences[W], after: Consequences[W], is_evicted: b
         effect = _effect(spreads[0], spreads[1], before.situation.scene.now)
     else:
         effect = Effect.SAME  # it was not played forward
-    return Felt(job, effect, *starts, *spreads)
+    return JobImpact(job, effect, *starts, *spreads)
 
 
 def _effect(before: Spread | None, after: Spread | None, now: datetime) -> Effect:
@@ -114,18 +114,18 @@ def _effect(before: Spread | None, after: Spread | None, now: datetime) -> Effec
     return Effect.LATER if moved > timedelta() else Effect.EARLIER
 
 
-def _moves(felt: Felt[W]) -> float:
+def _moves(felt: JobImpact[JobT]) -> float:
     if felt.before is None or felt.after is None:
         return inf if felt.before is not felt.after else 0.0
     return abs((felt.after.p50 - felt.before.p50).total_seconds())
 
 
-def moved(before: Consequences[W], after: Consequences[W]) -> list[tuple[W, Sequence[str], Sequence[str]]]:
+def moved(before: Consequences[JobT], after: Consequences[JobT]) -> list[tuple[JobT, Sequence[str], Sequence[str]]]:
     """The reservations that move: the job, the nodes that are reserved for it now, and those that would be."""
     jobs = {
         reservation.job.id: reservation.job for case in (before, after) for reservation in case.reservations.values()
     }
-    moves: list[tuple[W, Sequence[str], Sequence[str]]] = []
+    moves: list[tuple[JobT, Sequence[str], Sequence[str]]] = []
     for id, job in sorted(jobs.items()):
         nodes = [case.reservations[id].names if id in case.reservations else [] for case in (before, after)]
         if nodes[0] != nodes[1]:

@@ -14,7 +14,7 @@ from base.accounts import services
 from base.core.errors import BadRequest, LongshoreError, NotFound
 from base.core.words import whole
 from base.models import UserKey
-from portal.shared.confirm import ask, question
+from portal.shared.confirm import ask_to_confirm, question
 from portal.shared.guard import own_form
 from portal.shared.viewer import user_of
 from portal.sign_in import passwords
@@ -74,7 +74,9 @@ def revoke_token(request: HttpRequest, token_id: int) -> HttpResponse:
         raise NotFound("You have no such token.")
     title = f"Revoke {token.name or 'the token of a client that signed in'}?"
     effect = "Every script and client that uses it is refused at once. Your jobs go on."
-    return ask(request, "/account/tokens", nav="account", **question(title, effect, "Revoke", keep="Keep it"))
+    return ask_to_confirm(
+        request, "/account/tokens", nav="account", **question(title, effect, "Revoke", keep="Keep it")
+    )
 
 
 def _tokens_page(
@@ -119,7 +121,7 @@ def remove_key(request: HttpRequest, key_id: int) -> HttpResponse:
         raise NotFound("You have no such key.")
     title = f"Remove {key.name or key.fingerprint}?"
     effect = "Containers you start from now on do not let it in. Those that run keep it until they end."
-    return ask(request, "/account/keys", nav="account", **question(title, effect, "Remove", keep="Keep it"))
+    return ask_to_confirm(request, "/account/keys", nav="account", **question(title, effect, "Remove", keep="Keep it"))
 
 
 def _keys_page(request: HttpRequest, *, code: int = 200, **more: Any) -> HttpResponse:

@@ -22,7 +22,7 @@ from clusters.models import Appointment
 from clusters.vcs.grants import usable_by
 from portal.shared.api.bodies import STORABLE, Flag, ShortText, V1Body, WholeNumber, absent, read
 from portal.shared.api.openapi import Message, errors
-from portal.shared.api.v1 import V1View, said
+from portal.shared.api.v1 import V1View, message_response
 from portal.shared.viewer import admin_of, user_of
 
 _NODES = "Names of its nodes. Where gpus is given in their place, these are chosen: whole nodes, by name."
@@ -120,7 +120,7 @@ class OneAppointment(V1View):
     @extend_schema(summary="Delete an appointment", responses={200: Message})
     def delete(self, request: Request, id: int) -> Response:
         services.delete(admin_of(request), id)
-        return said("The appointment was deleted.", status.HTTP_200_OK)
+        return message_response("The appointment was deleted.", status.HTTP_200_OK)
 
 
 def appointment_object(row: Appointment) -> AppointmentObject:

@@ -16,7 +16,7 @@ from django.conf import settings
 from base.files.store import local_root, marker
 from base.files.store.base import PART, StoreUnavailable
 from base.files.store.local import MARKER
-from portal.backup.box import DISORDER, BackupError
+from portal.backup.encryption import DISORDER, BackupError
 from portal.backup.records import Records
 
 SECRETS, RULES, STORE = "secrets", "rules", "store"

@@ -19,7 +19,7 @@ from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 
 from base.core.bulk import one_row
-from portal.backup.box import DISORDER, BackupError
+from portal.backup.encryption import DISORDER, BackupError
 from portal.backup.tables import APPS, Migration, Table, from_neutral, require_known, tables_at
 
 Convert = Callable[[list[Any]], list[Any]]

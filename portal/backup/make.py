@@ -21,7 +21,7 @@ from django.db.migrations.loader import MigrationLoader
 from base.core.words import count
 from base.models import AuditEvent
 from portal.backup import files
-from portal.backup.box import BackupError, Sealing, read_head, require_whole
+from portal.backup.encryption import BackupError, Sealing, read_head, require_whole
 from portal.backup.load import to_disk
 from portal.backup.records import Records
 from portal.backup.tables import applied, rows, snapshot, tables_at

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from base.core.env import text
-from portal.backup.box import BackupError
+from portal.backup.encryption import BackupError
 
 VARIABLE = "LONGSHORE_BACKUP_PASSPHRASE"
 _SHORTEST = 12

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from portal.backup.box import DISORDER, BackupError, Sealing
+from portal.backup.encryption import DISORDER, BackupError, Sealing
 
 Row = Sequence[Any]
 _NOTE, _ROWS, _BYTES = b"N", b"R", b"B"

@@ -20,8 +20,8 @@ from base.core.env import text
 from base.core.words import count
 from base.models import Heartbeat, LeaseRow, Process
 from base.wakes import processes
-from portal.backup import files, settle
-from portal.backup.box import DISORDER, BackupError, Head, opened, read_head, require_whole
+from portal.backup import after_restore, files
+from portal.backup.encryption import DISORDER, BackupError, Head, opened, read_head, require_whole
 from portal.backup.load import Loading, new_database, ours
 from portal.backup.make import about
 from portal.backup.records import read
@@ -117,14 +117,14 @@ def _told(records: Iterable[tuple[str, Any]], contents: BackupContents) -> Itera
 
 def _put(records: Iterable[tuple[str, Any]], contents: BackupContents, staged: files.Staged) -> None:
     """Put all that comes beside this installation, and then in its place."""
-    before, was_broken = settle.epochs(), _swapping().exists()
+    before, was_broken = after_restore.epochs(), _swapping().exists()
     try:
         with new_database():
             loading = _load(records, contents, staged)
             loading.require_complete(contents.rows)
             loading.finish(contents.last)
             staged.finish()
-            settle.settle(contents.about, before, contents.made, staged.marker())
+            after_restore.settle(contents.about, before, contents.made, staged.marker())
             _swapping().touch()
     except BaseException:
         staged.drop()

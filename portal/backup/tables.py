@@ -27,7 +27,7 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.models import Field, ForeignKey, Model
 
 from base.core.bulk import one_row
-from portal.backup.box import BackupError
+from portal.backup.encryption import BackupError
 
 # Tables of other apps hold nothing that outlives a restore: sessions, orders, lock-outs.
 APPS = ("portal", "clusters", "jobs")

@@ -13,7 +13,7 @@ from django.conf import settings
 from base.core import words
 from base.files.store import rules
 from base.files.store.base import Entry, joined, names_of
-from base.files.who import Who, address, download, parent
+from base.files.store_actor import StoreActor, address, download, parent
 
 ROWS = 200  # of one page
 _SORTS: dict[str, Callable[[Entry], Any]] = {
@@ -33,7 +33,7 @@ _KINDS = (  # by the end of a name: its icon
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ListingOptions:
     """The order of the list (``-size`` is the largest first), its page from 1, part of a name, and whether hidden files
     are shown."""
 
@@ -54,9 +54,9 @@ class Wish:
         return f"?{urlencode(unusual)}" if unusual else ""
 
 
-def wish(sort: str, page: str, part: str, hidden: str) -> Wish:
+def listing_options(sort: str, page: str, part: str, hidden: str) -> ListingOptions:
     known = sort if sort.removeprefix("-") in _SORTS else "name"
-    return Wish(known, words.whole(page, 6) or 1, part.strip()[:100], hidden == "1")
+    return ListingOptions(known, words.whole(page, 6) or 1, part.strip()[:100], hidden == "1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,9 @@ class Column:
     order: str  # for aria-sort
 
 
-def listing(who: Who, folder: str, wanted: Wish, selected: str = "", *, is_made: bool = True) -> dict[str, Any]:
+def listing(
+    who: StoreActor, folder: str, wanted: ListingOptions, selected: str = "", *, is_made: bool = True
+) -> dict[str, Any]:
     """``selected``: the path of a file; the page of the list with that file is shown. It costs one list of the folder,
     whatever its size; only the rows of one page are built."""
     entries = who.entries(folder) if is_made else []
@@ -143,7 +145,7 @@ def icon_of(entry: Entry) -> str:
     return "folder" if entry.is_dir else next((icon for ends, icon in _KINDS if ends.search(name)), "file")
 
 
-def _matches(entry: Entry, wanted: Wish, hidden: bool) -> bool:
+def _matches(entry: Entry, wanted: ListingOptions, hidden: bool) -> bool:
     return (hidden or not entry.name.startswith(".")) and wanted.part.casefold() in entry.name.casefold()
 
 
@@ -154,7 +156,7 @@ def _sorted(entries: list[Entry], sort: str) -> list[Entry]:
     return sorted(ordered, key=lambda entry: not entry.is_dir)
 
 
-def _row(who: Who, entry: Entry, query: str, selected: str) -> FileRow:
+def _row(who: StoreActor, entry: Entry, query: str, selected: str) -> FileRow:
     url = address(entry.path)
     return FileRow(
         entry=entry,
@@ -168,7 +170,7 @@ def _row(who: Who, entry: Entry, query: str, selected: str) -> FileRow:
     )
 
 
-def _column(url: str, wanted: Wish, name: str, title: str, css: str) -> Column:
+def _column(url: str, wanted: ListingOptions, name: str, title: str, css: str) -> Column:
     order = ""
     turned = name
     if wanted.column == name:

@@ -11,7 +11,7 @@ from django.core.files.uploadedfile import UploadedFile
 from base.core.errors import BadRequest, LongshoreError, NotFound
 from base.files.store import rules
 from base.files.store.base import BadPath, PathExists, PathNotFound, QuotaExceeded, StoreFull, TreeUsage, find
-from base.files.who import Who, inside, parent
+from base.files.store_actor import StoreActor, inside, parent
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Uploaded:
     full: LongshoreError | None = None  # why the next one, and all after it, had no room
 
 
-def upload(who: Who, folder: str, files: Iterable[UploadedFile[Any]], *, replace: bool) -> Uploaded:
+def upload(who: StoreActor, folder: str, files: Iterable[UploadedFile[Any]], *, replace: bool) -> Uploaded:
     """Store uploaded files. Django has put each on the disk while it read the request; from there it goes to the store
     in pieces."""
     done, there = [], []
@@ -41,7 +41,7 @@ def upload(who: Who, folder: str, files: Iterable[UploadedFile[Any]], *, replace
     return Uploaded(done, there)
 
 
-def existing(who: Who, folder: str, names: Iterable[str]) -> list[str]:
+def existing(who: StoreActor, folder: str, names: Iterable[str]) -> list[str]:
     """Which of the names, or of the paths below the folder, exist already. One list for each folder."""
     known: dict[str, set[str]] = {}
     taken = []
@@ -56,7 +56,7 @@ def existing(who: Who, folder: str, names: Iterable[str]) -> list[str]:
     return taken
 
 
-def make_folder(who: Who, folder: str, name: str) -> str:
+def make_folder(who: StoreActor, folder: str, name: str) -> str:
     path = inside(folder, _plain(name))
     who.require_write(path)
     if find(who.store, path):
@@ -65,7 +65,7 @@ def make_folder(who: Who, folder: str, name: str) -> str:
     return path
 
 
-def rename(who: Who, path: str, to: str) -> str:
+def rename(who: StoreActor, path: str, to: str) -> str:
     """``to`` is a name, or a whole path. Returns the new path."""
     to = to.strip()
     target = rules.path_of(to) if to.startswith("/") else inside(parent(path), _plain(to))
@@ -84,12 +84,12 @@ def rename(who: Who, path: str, to: str) -> str:
     return target
 
 
-def delete(who: Who, path: str) -> None:
+def delete(who: StoreActor, path: str) -> None:
     who.require_remove(path)
     who.writes.delete(path, recursive=True)
 
 
-def usage(who: Who, paths: Iterable[str]) -> TreeUsage:
+def usage(who: StoreActor, paths: Iterable[str]) -> TreeUsage:
     """Return what deleting these would remove."""
     size = files = folders = 0
     for path in paths:
@@ -106,7 +106,7 @@ def _plain(name: str) -> str:
     return name
 
 
-def _names_in(who: Who, folder: str) -> set[str]:
+def _names_in(who: StoreActor, folder: str) -> set[str]:
     try:
         return {entry.path for entry in who.store.list(folder)}
     except (PathNotFound, BadPath):

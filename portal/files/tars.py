@@ -8,7 +8,7 @@ from threading import BoundedSemaphore
 
 from base.core.errors import BadRequest, LongshoreError
 from base.files.store.base import Entry, PathNotFound
-from base.files.who import Who
+from base.files.store_actor import StoreActor
 from portal.files.queries import has_tar
 
 AT_ONCE = 4  # each holds a thread until it is sent, also when nobody reads it any more
@@ -18,13 +18,13 @@ _BLOCK = 512
 _slots = BoundedSemaphore(AT_ONCE)
 
 
-class Busy(LongshoreError):
+class TooManyDownloads(LongshoreError):
     """Several folders are being downloaded. Try again in a moment."""
 
     code, status = "BusyError", 503
 
 
-def require_tar(who: Who, folder: str) -> None:
+def require_tar(who: StoreActor, folder: str) -> None:
     """BadRequest for what is no folder, is too large, or holds the folders of all users."""
     if not who.store.stat(folder).is_dir:
         raise BadRequest(f"{folder} is no folder.")
@@ -35,12 +35,12 @@ def require_tar(who: Who, folder: str) -> None:
 
 
 class FolderTar:
-    """Iterate once, then close, also when the iteration was never begun. Raises Busy at once when there are too
-    many."""
+    """Iterate once, then close, also when the iteration was never begun. Raises TooManyDownloads at once when there are
+    too many."""
 
-    def __init__(self, who: Who, folder: str) -> None:
+    def __init__(self, who: StoreActor, folder: str) -> None:
         if not _slots.acquire(blocking=False):
-            raise Busy
+            raise TooManyDownloads
         self._held = True
         self._pieces = _tar(who, folder)
 
@@ -54,13 +54,13 @@ class FolderTar:
             _slots.release()
 
 
-def _tar(who: Who, folder: str) -> Generator[bytes]:
+def _tar(who: StoreActor, folder: str) -> Generator[bytes]:
     name = folder.rsplit("/", 1)[-1] or "store"
     yield from _folder(who, folder, name)
     yield bytes(2 * _BLOCK)
 
 
-def _folder(who: Who, path: str, name: str) -> Iterator[bytes]:
+def _folder(who: StoreActor, path: str, name: str) -> Iterator[bytes]:
     yield _header(who.store.stat(path), name)
     try:
         entries = who.store.exact(who.entries(path))
@@ -71,7 +71,7 @@ def _folder(who: Who, path: str, name: str) -> Iterator[bytes]:
         yield from _folder(who, entry.path, below) if entry.is_dir else _file(who, entry, below)
 
 
-def _file(who: Who, entry: Entry, name: str) -> Iterator[bytes]:
+def _file(who: StoreActor, entry: Entry, name: str) -> Iterator[bytes]:
     """A file that shrinks meanwhile breaks the download off, so that nobody takes a part of a file for all of it."""
     try:
         file = who.store.open_read(entry.path, known=entry)

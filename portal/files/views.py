@@ -17,10 +17,10 @@ from base.core.errors import BadRequest, LongshoreError, NotFound
 from base.files.store import open_store
 from base.files.store.base import Entry, StoreUnavailable, TreeUsage, joined, names_of
 from base.files.store.state import is_store_up
-from base.files.who import Who, address, inside, parent
+from base.files.store_actor import StoreActor, address, inside, parent
 from portal.files import preview, queries, services
 from portal.files.tars import FolderTar, require_tar
-from portal.shared.confirm import ask, back
+from portal.shared.confirm import ask_to_confirm, return_url
 from portal.shared.guard import own_form
 from portal.shared.viewer import user_of
 
@@ -35,7 +35,7 @@ def files(request: HttpRequest, path: str = "") -> HttpResponseBase:
     if request.method != "POST" and "now" not in request.GET and is_store_up() is False:
         return _down(request, "")
     try:
-        who = Who.of(user_of(request), open_store())
+        who = StoreActor.of(user_of(request), open_store())
         plain = joined(names_of(f"/{path}"))
         who.require_read(plain)
         return _dispatch(request, who, plain)
@@ -43,7 +43,7 @@ def files(request: HttpRequest, path: str = "") -> HttpResponseBase:
         return _down(request, error.message)
 
 
-def _dispatch(request: HttpRequest, who: Who, path: str) -> HttpResponseBase:
+def _dispatch(request: HttpRequest, who: StoreActor, path: str) -> HttpResponseBase:
     do = request.GET.get("do", "")
     known = _POSTS if request.method == "POST" else _GETS
     if do not in known:
@@ -54,13 +54,13 @@ def _dispatch(request: HttpRequest, who: Who, path: str) -> HttpResponseBase:
 # --- looking ---------------------------------------------------------------------------------------------------------
 
 
-def _page(request: HttpRequest, who: Who, path: str, *, error: str = "", status: int = 200) -> HttpResponseBase:
+def _page(request: HttpRequest, who: StoreActor, path: str, *, error: str = "", status: int = 200) -> HttpResponseBase:
     """Context: path, folder, crumbs, list, panel, entry and preview of a file, places, quota, may_*, error."""
     entry = who.stat(path)
     is_file = entry is not None and not entry.is_dir
     folder = parent(path) if is_file else path
     query = request.GET
-    wanted = queries.wish(*(query.get(name, "") for name in ("sort", "page", "q", "hidden")))
+    wanted = queries.listing_options(*(query.get(name, "") for name in ("sort", "page", "q", "hidden")))
     page: dict[str, Any] = {
         "nav": "files",
         "path": path,
@@ -86,7 +86,7 @@ def _page(request: HttpRequest, who: Who, path: str, *, error: str = "", status:
     return render(request, "files/files.html", page, status=status)
 
 
-def _previewed(who: Who, entry: Entry) -> preview.Preview:
+def _previewed(who: StoreActor, entry: Entry) -> preview.Preview:
     """A file that cannot be read does not break the rest of the page."""
     try:
         return preview.preview(who.store, entry)
@@ -94,12 +94,12 @@ def _previewed(who: Who, entry: Entry) -> preview.Preview:
         return preview.Preview("fault", says=error.message)
 
 
-def _picture(request: HttpRequest, who: Who, path: str) -> HttpResponseBase:
+def _picture(request: HttpRequest, who: StoreActor, path: str) -> HttpResponseBase:
     kind = preview.require_picture(who.store, who.store.stat(path))
     return FileResponse(who.store.open_read(path), content_type=kind, headers=_INERT)
 
 
-def _tar(request: HttpRequest, who: Who, path: str) -> HttpResponseBase:
+def _tar(request: HttpRequest, who: StoreActor, path: str) -> HttpResponseBase:
     require_tar(who, path)
     said = content_disposition_header(True, f"{names_of(path)[-1]}.tar") or "attachment"
     headers = {**_INERT, "Content-Disposition": said}
@@ -118,7 +118,7 @@ def _down(request: HttpRequest, reason: str) -> HttpResponse:
 # --- putting and naming ----------------------------------------------------------------------------------------------
 
 
-def _upload(request: HttpRequest, who: Who, path: str) -> HttpResponseBase:
+def _upload(request: HttpRequest, who: StoreActor, path: str) -> HttpResponseBase:
     """Fields: file (several), replace, end. For browsers without our script, which sends to the gateway. The last
     field is missing when the connection broke off: what was read of a file looks like all of it."""
     who.require_write(inside(path, "a"))
@@ -141,7 +141,7 @@ def _upload(request: HttpRequest, who: Who, path: str) -> HttpResponseBase:
     return redirect(address(path))
 
 
-def _check(request: HttpRequest, who: Who, path: str) -> HttpResponseBase:
+def _check(request: HttpRequest, who: StoreActor, path: str) -> HttpResponseBase:
     """Field: names (JSON). Answers {"exists": [...]}, or {"message"}: asked before an upload."""
     try:
         return JsonResponse({"exists": services.existing(who, path, _names(request.POST.get("names", "")))})
@@ -149,7 +149,7 @@ def _check(request: HttpRequest, who: Who, path: str) -> HttpResponseBase:
         return JsonResponse({"message": error.message}, status=error.status)
 
 
-def _folder(request: HttpRequest, who: Who, path: str) -> HttpResponseBase:
+def _folder(request: HttpRequest, who: StoreActor, path: str) -> HttpResponseBase:
     """Field: name."""
     who.require_write(inside(path, "a"))
 
@@ -162,7 +162,7 @@ def _folder(request: HttpRequest, who: Who, path: str) -> HttpResponseBase:
     return _name_form(request, address(path), do, {**page, "value": ""})
 
 
-def _rename(request: HttpRequest, who: Who, path: str) -> HttpResponseBase:
+def _rename(request: HttpRequest, who: StoreActor, path: str) -> HttpResponseBase:
     """Field: name."""
     who.require_remove(path)
     who.store.stat(path)
@@ -194,7 +194,7 @@ def _name_form(request: HttpRequest, url: str, do: Callable[[str], str], page: d
 # --- deleting --------------------------------------------------------------------------------------------------------
 
 
-def _ask_delete(request: HttpRequest, who: Who, path: str) -> HttpResponseBase:
+def _ask_delete(request: HttpRequest, who: StoreActor, path: str) -> HttpResponseBase:
     """Asks before deleting: the path, or those named in it (``name``, several)."""
     names = request.GET.getlist("name")
     if "selected" in request.GET and not names:
@@ -203,7 +203,7 @@ def _ask_delete(request: HttpRequest, who: Who, path: str) -> HttpResponseBase:
     paths = [inside(path, name) for name in names] or [path]
     gone = services.usage(who, paths)
     what = names_of(paths[0])[-1] if len(paths) == 1 else f"{len(paths)} entries"
-    return ask(
+    return ask_to_confirm(
         request,
         address(path if names else parent(path)),
         nav="files",
@@ -218,7 +218,7 @@ def _ask_delete(request: HttpRequest, who: Who, path: str) -> HttpResponseBase:
     )
 
 
-def _delete(request: HttpRequest, who: Who, path: str) -> HttpResponseBase:
+def _delete(request: HttpRequest, who: StoreActor, path: str) -> HttpResponseBase:
     """Fields: names (JSON; none means the path itself), count, typed."""
     names = _names(request.POST.get("names") or "[]")
     count = request.POST.get("count", "0")
@@ -233,7 +233,7 @@ def _delete(request: HttpRequest, who: Who, path: str) -> HttpResponseBase:
     gone = names_of(paths[0])[-1] if len(paths) == 1 else f"{len(paths)} entries"
     messages.success(request, f"{gone} {'is' if len(paths) == 1 else 'are'} deleted.")
     folder = address(path if names else parent(path))
-    return redirect(folder if not names else back(request, folder))
+    return redirect(folder if not names else return_url(request, folder))
 
 
 def _names(text: str) -> list[str]:
@@ -257,7 +257,7 @@ def _says(gone: TreeUsage, entries: int) -> str:
     return f"{words.count(gone.files, 'file')}{within}, {size}."
 
 
-_View = Callable[[HttpRequest, Who, str], HttpResponseBase]
+_View = Callable[[HttpRequest, StoreActor, str], HttpResponseBase]
 _GETS: dict[str, _View] = {
     "": _page,
     "picture": _picture,

@@ -15,7 +15,7 @@ from django.shortcuts import render
 
 from base.core import words
 from base.core.bulk import one_row
-from base.hosts import here, joining
+from base.hosts import joining, this_host
 from base.models import Host, LeaseRow, Process
 from base.wakes import processes
 from portal.shared.guard import fresh_page
@@ -91,7 +91,7 @@ def hosts_page(request: HttpRequest) -> HttpResponse:
 def hosts() -> list[HostLine]:
     """All hosts by name, those that live first; one query, and one for the time where there may be several. Those that
     have the same name are told apart by a part of their id."""
-    now = here.now()
+    now = this_host.database_now()
     rows = Process.objects.order_by("host", "name", "at").annotate(
         epoch=Subquery(LeaseRow.objects.filter(holder=OuterRef("pk")).values("epoch")[:1]),
         skew=Subquery(Host.objects.filter(pk=OuterRef("host")).values("skew")[:1]),
@@ -110,7 +110,7 @@ _ALIVE = """
 
 def alive() -> tuple[int, int]:
     """How many hosts live, and how many are silent; one query, and one for the time."""
-    living, number = one_row(_ALIVE, here.now() - LATE)
+    living, number = one_row(_ALIVE, this_host.database_now() - LATE)
     return living, number - living
 
 
@@ -144,7 +144,7 @@ def _line(row: Any, now: datetime) -> ProcessLine:
 
 def _of_leases(lines: Sequence[HostLine]) -> Iterable[str]:
     acting = {process.name for host in lines for process in host.processes if process.epoch is not None}
-    up = processes.up()
+    up = processes.live_processes()
     for name, effect in (("scheduler", "jobs neither start nor end"), ("sampler", "nothing is measured")):
         if name not in acting and up[name]:
             yield f"The {name} that acts is on a host that is not listed, since its release is older."

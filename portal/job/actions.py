@@ -15,8 +15,8 @@ from base.core import words
 from base.core.errors import BadRequest, NoJob
 from jobs import access, queries, services
 from jobs.models import Dependency, Job, Task
-from jobs.planning.lifecycle import TASK_LIVE, JobState
-from portal.shared.confirm import ask, back, question
+from jobs.planning.lifecycle import TASK_LIVE_STATES, JobState
+from portal.shared.confirm import ask_to_confirm, question, return_url
 from portal.shared.guard import own_form
 from portal.shared.jobs.rows import job_url, shown_state
 from portal.shared.viewer import user_of, viewer_of
@@ -40,7 +40,7 @@ def release_job(request: HttpRequest, username: str, name: str) -> HttpResponseB
     if request.method != "POST":
         effect = "The containers that are kept for debugging end now, with the exit codes their commands had."
         asked = question(f"Release {job.name}?", effect, "Release", "player-eject", "Keep them")
-        return ask(request, job_url(username, name), nav="jobs", **asked)
+        return ask_to_confirm(request, job_url(username, name), nav="jobs", **asked)
     if services.release(user_of(request), job):
         return _done(request, job, f"{job.name} is let go. It ends with the exit code its command had.")
     return _done(request, job, "Nothing was kept for debugging any more.")
@@ -58,7 +58,7 @@ def stop_jobs(request: HttpRequest) -> HttpResponseBase:
         raise BadRequest(f"Type {len(able)} to stop {len(able)} jobs. Nothing was stopped.")
     done = services.stop_many(user_of(request), able)
     messages.success(request, f"{words.count(done.stopped, 'job was', 'jobs were')} asked to stop.")
-    return redirect(back(request, "/jobs"))
+    return redirect(return_url(request, "/jobs"))
 
 
 @own_form
@@ -83,7 +83,7 @@ def _owned(request: HttpRequest, username: str, name: str, act: Literal["execute
 
 def _done(request: HttpRequest, job: Job, says: str) -> HttpResponse:
     messages.success(request, says)
-    return redirect(back(request, job_url(job.username, job.name)))
+    return redirect(return_url(request, job_url(job.username, job.name)))
 
 
 def _ask_stop(request: HttpRequest, jobs: Sequence[Job], action: str, *, bulk: bool, skipped: int) -> HttpResponse:
@@ -110,11 +110,13 @@ def _ask(request: HttpRequest, page: dict[str, Any], jobs: Sequence[Job], action
         }
         for job in jobs
     ]
-    return ask(request, otherwise, nav="jobs", action=action, items=items, bulk=bulk, **(page | {"sure": bool(jobs)}))
+    return ask_to_confirm(
+        request, otherwise, nav="jobs", action=action, items=items, bulk=bulk, **(page | {"sure": bool(jobs)})
+    )
 
 
 def _stop_effect(jobs: Sequence[Job]) -> str:
-    live = Task.objects.filter(job__in=jobs, state__in=TASK_LIVE)
+    live = Task.objects.filter(job__in=jobs, state__in=TASK_LIVE_STATES)
     held = live.aggregate(tasks=Count("id"), nodes=Count("node", distinct=True))
     gpus = sum(job.total_gpus for job in jobs if job.state == JobState.RUNNING)
     fail = waiters(jobs)

@@ -26,7 +26,7 @@ from portal.shared.api.v1 import LongJson, V1View, body
 from portal.shared.jobs import serializers, shapes
 from portal.shared.jobs.base import find_job, is_legacy
 from portal.shared.viewer import ip_of, reader_of, user_of, viewer_of
-from portal.webhdfs.call import believed
+from portal.webhdfs.call import trusted_user
 
 _YAML = ("text/yaml", "application/x-yaml", "application/yaml")
 
@@ -45,7 +45,7 @@ class OneJob(V1View):
         def version(viewer: Viewer) -> str:
             require_reader(viewer)
             found = versions.of_detail(owner, name)
-            rights = access.may_read_story(viewer, owner), access.may_read_logs(viewer, owner)
+            rights = access.may_read_details(viewer, owner), access.may_read_logs(viewer, owner)
             return etags.of(f"{uri} {rights}", *found) if found else ""
 
         def answer() -> Response:
@@ -161,6 +161,8 @@ class JobSsh(V1View):
             raise NoJobSshInfo(f"SSH info of job {job} is not found.")
         base_url = f"{request.scheme}://{request.get_host()}"
         # A client whose mere word the gateway believes could read the key as its owner, so plain wget can too.
-        signed = access.may_write(viewer_of(request), row) or believed(ip_of(request) or "", row.username) is not None
+        signed = (
+            access.may_write(viewer_of(request), row) or trusted_user(ip_of(request) or "", row.username) is not None
+        )
         link = ssh.key_link(row, base_url, signed=signed)
         return Response(serializers.ssh_info(row, answering, link))

@@ -16,7 +16,7 @@ from jobs.models import Job
 from jobs.planning.lifecycle import JobState
 from jobs.waiting.why import offered
 from portal.job.actions import waiters
-from portal.job.config import difference, is_packed, laid_out
+from portal.job.config import difference, is_packed, pretty_printed
 from portal.shared.guard import own_form, own_post
 from portal.shared.jobs.rows import job_url
 from portal.shared.viewer import user_of
@@ -64,7 +64,7 @@ def _page(
 ) -> HttpResponse:
     """Raises Forbidden for everybody but the owner."""
     text = services.changed_config(user, job, asked)
-    old, new = (laid_out(each) if is_packed(each) else each for each in (job.config, text))
+    old, new = (pretty_printed(each) if is_packed(each) else each for each in (job.config, text))
     waits = job.state == JobState.WAITING and job.execution == Job.Execution.START
     found = next((one for one in offered(job) if one.change == asked), None) if waits and error is None else None
     page = {

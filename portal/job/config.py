@@ -38,7 +38,7 @@ def is_packed(text: str) -> bool:
     return max(map(len, text.splitlines()), default=0) > _WIDEST and text.count("\n") < len(text) // _WIDEST
 
 
-def laid_out(text: str) -> str:
+def pretty_printed(text: str) -> str:
     """The same config on many lines. Only the white space between its pieces changes: numbers, order, comments and
     strings stay as they were sent. A text that is no JSON stays whole."""
     try:

@@ -11,7 +11,7 @@ from base.core.words import whole
 from jobs import access, queries
 from portal.shared.api.v1 import V1View
 from portal.shared.jobs import serializers, shapes
-from portal.shared.jobs.base import find_story, query_number
+from portal.shared.jobs.base import find_job_for_details, query_number
 from portal.shared.viewer import viewer_of
 
 _LIMIT, _MOST = 100, 1000
@@ -24,7 +24,7 @@ class Attempts(V1View):
         responses=list[shapes.AttemptItem],
     )
     def get(self, request: Request, job: str, username: str = "") -> Response:
-        row = find_story(request, username, job)
+        row = find_job_for_details(request, username, job)
         offset = query_number(request, "offset", 0)
         limit = query_number(request, "limit", _LIMIT, most=_MOST)
         attempts = queries.list_attempts(row)[offset : offset + limit]
@@ -35,7 +35,7 @@ class Attempts(V1View):
 class OneAttempt(V1View):
     @extend_schema(summary="One attempt with its tasks", responses=shapes.AttemptDetail)
     def get(self, request: Request, job: str, number: str, username: str = "") -> Response:
-        row = find_story(request, username, job)
+        row = find_job_for_details(request, username, job)
         if (which := whole(number, 9)) is None:
             raise NoJob(f"Attempt {number} of job {row.name} is not found.")
         attempt = queries.get_attempt(row, which)
@@ -54,7 +54,7 @@ class Events(V1View):
         responses=shapes.EventItems,
     )
     def get(self, request: Request, job: str, username: str = "") -> Response:
-        row = find_story(request, username, job)
+        row = find_job_for_details(request, username, job)
         limit = query_number(request, "limit", _LIMIT, most=_MOST)
         events = list(queries.list_events(row, after=query_number(request, "after", 0))[: limit + 1])
         more = len(events) > limit and limit > 0

@@ -23,7 +23,7 @@ class LiveJob(LivePage):
     def require(self, viewer: Viewer) -> None:
         require_reader(viewer)
         if self._tab != "tasks":
-            access.require_story(viewer, self._job)
+            access.require_details(viewer, self._job)
 
     def version(self) -> str:
         try:

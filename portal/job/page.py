@@ -23,7 +23,7 @@ from jobs.planning.lifecycle import JobState, TaskState
 from jobs.planning.streak import Streak, streak
 from jobs.planning.turns import Turn
 from jobs.rewind.services import snapshots_of
-from jobs.waiting.queue import Queued
+from jobs.waiting.queue import WaitingJob
 from jobs.waiting.why import turn_of, waiting_reason
 from portal.job import cause, progress
 from portal.job.tasks import role_views
@@ -56,7 +56,7 @@ class Tab:
 
 
 class Detail:
-    """What a job's page shows above its tabs, without its story (jobs.access) when the viewer may not read that."""
+    """What a job's page shows above its tabs, without its details (jobs.access) when the viewer may not read that."""
 
     def __init__(self, job: Job, viewer: Viewer) -> None:
         self.job, self.now = job, timezone.now()
@@ -65,7 +65,7 @@ class Detail:
         self.is_live = job.state in queries.LIVE
         self.url = job_url(job.username, job.name)
         self.may_write = access.may_write(viewer, job)
-        self.may_read_story = access.may_read_story(viewer, job.username)
+        self.may_read_details = access.may_read_details(viewer, job.username)
         self.may_read_logs = access.may_read_logs(viewer, job.username)
         self.may_read_config = access.may_read_config(viewer, job)
         # The page on which its place in the queue is changed; empty for those who may not.
@@ -73,30 +73,30 @@ class Detail:
         self.attempts = list(queries.list_attempts(job)[:MOST_ATTEMPTS])  # newest first
         self.counts = task_counts(self.attempts[0])  # of the current attempt: role -> state -> tasks
         self.attempt_text = progress.attempt_text(job, self.spec)
-        self.held = _held(job, self.spec) if self.may_read_story else None
+        self.held = _held(job, self.spec) if self.may_read_details else None
         # How the attempts before this one failed, while the job lives.
-        self.before = _before(self.attempts, self.spec) if self.may_read_story and self.is_live else None
+        self.before = _before(self.attempts, self.spec) if self.may_read_details and self.is_live else None
         # Failed tasks that can be opened again: the first of them, and how many there are besides.
-        snapshots = snapshots_of(job) if self.may_read_story and job.state == JobState.FAILED else ()
+        snapshots = snapshots_of(job) if self.may_read_details and job.state == JobState.FAILED else ()
         self.kept, self.more_kept = snapshots[:MOST_KEPT], len(snapshots[MOST_KEPT:])
         turn = turn_of(job)
-        self.cause = self._cause(turn, viewer) if self.may_read_story else None
+        self.cause = self._cause(turn, viewer) if self.may_read_details else None
         self._progress(turn)
 
-    def _progress(self, turn: Turn[Queued] | None) -> None:
+    def _progress(self, turn: Turn[WaitingJob] | None) -> None:
         """Adds the steps and the strip of figures."""
         job, current = self.job, self.attempts[0]
         starts, nodes = _starts(current, self.counts)
         shown = self.attempts
-        if not self.may_read_story:
+        if not self.may_read_details:
             starts, shown = replace(starts, doing=""), self.attempts[:1]
-        has_run = self.may_read_story and job.state != JobState.WAITING
+        has_run = self.may_read_details and job.state != JobState.WAITING
         use = together(current, self.spec, is_live=self.is_live) if has_run else None
         self.steps = progress.steps(job, shown, starts, self.state)
         position = turn.position if turn else 0
         self.strip = progress.strip(job, self.spec, self.counts, nodes, self.attempts, position, use)
 
-    def _cause(self, turn: Turn[Queued] | None, viewer: Viewer) -> cause.Cause | None:
+    def _cause(self, turn: Turn[WaitingJob] | None, viewer: Viewer) -> cause.Cause | None:
         job, before = self.job, self.before
         if self.state == JobState.WAITING:
             next_try = job.not_before if job.not_before and job.not_before > self.now else None
@@ -120,7 +120,7 @@ class Detail:
     @property
     def after(self) -> list[tuple[str, str]]:
         """The jobs that it starts after, and their pages; as they were named, whatever became of them."""
-        awaited = self.spec.asked.depends_on if self.may_read_story else ()
+        awaited = self.spec.asked.depends_on if self.may_read_details else ()
         names = [each.job.rpartition("~")[2] for each in awaited]
         return [(name, job_url(self.job.username, name)) for name in names]
 
@@ -138,7 +138,7 @@ def _held(job: Job, spec: JobSpec) -> HeldTasks | None:
 
 
 def tabs(shown: Detail, current: str) -> list[Tab]:
-    """The tabs of the page; without the job's story only the first."""
+    """The tabs of the page; without the job's details only the first."""
     events = Event.objects.filter(job=shown.job).count()
     pages = web_pages.count(shown.spec) or None
     counted = {"tasks": shown.job.total_tasks, "events": events, "attempts": shown.job.attempt_number, "web": pages}
@@ -150,7 +150,7 @@ def tabs(shown: Detail, current: str) -> list[Tab]:
             counted.get(key),
             key == current,
         )
-        for key in (TABS if shown.may_read_story else TABS[:1])
+        for key in (TABS if shown.may_read_details else TABS[:1])
     ]
 
 
@@ -169,7 +169,7 @@ def tasks_tab(shown: Detail, params: Mapping[str, str]) -> dict[str, Any]:
     chosen = next((attempt for attempt in shown.attempts if attempt.number == number), shown.attempts[0])
     counts = shown.counts if chosen is shown.attempts[0] else task_counts(chosen)
     only, start = params.get("role", ""), words.whole(params.get("start")) or 0
-    roles = role_views(shown.spec, chosen, counts, only, start, with_story=shown.may_read_story)
+    roles = role_views(shown.spec, chosen, counts, only, start, with_details=shown.may_read_details)
     return {"roles": roles, "chosen": chosen}
 
 

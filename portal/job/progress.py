@@ -15,7 +15,7 @@ from jobs.config.spec import JobSpec
 from jobs.metrics.use import AttemptUse
 from jobs.models import Attempt, Job
 from jobs.planning import exits
-from jobs.planning.lifecycle import TASK_LIVE, JobState, TaskState
+from jobs.planning.lifecycle import TASK_LIVE_STATES, JobState, TaskState
 from portal.shared.look.strip import StripFigure
 
 
@@ -141,7 +141,7 @@ def _sums(spec: JobSpec, counts: Mapping[str, Mapping[str, int]], field: str) ->
     held = asked = 0
     for role in spec.task_roles:
         size = getattr(role, field)
-        held += size * sum(counts.get(role.name, {}).get(state, 0) for state in TASK_LIVE)
+        held += size * sum(counts.get(role.name, {}).get(state, 0) for state in TASK_LIVE_STATES)
         asked += size * role.task_number
     return held, asked
 

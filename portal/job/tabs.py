@@ -15,7 +15,7 @@ def context(job: Job, viewer: Any, tab: str, params: dict[str, str]) -> dict[str
     """The context of templates/job/detail.html; the live stream draws its parts from the same. Raises Unauthorized or
     Forbidden for a tab that the viewer may not read."""
     if tab != "tasks":
-        access.require_story(viewer, job)
+        access.require_details(viewer, job)
     shown = page.Detail(job, viewer)
     parts: dict[str, Any] = {
         "nav": "jobs",
@@ -34,7 +34,7 @@ def _config(shown: page.Detail, params: dict[str, str]) -> dict[str, Any]:
         return {"lines": None}
     text, is_original = shown.job.config, "original" in params
     is_packed = config.is_packed(text)
-    lines = config.coloured(config.laid_out(text) if is_packed and not is_original else text)
+    lines = config.coloured(config.pretty_printed(text) if is_packed and not is_original else text)
     added = config.added(text, shown.job.spec)
     return {"lines": lines, "added": added, "is_packed": is_packed, "is_original": is_original}
 

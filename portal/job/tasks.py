@@ -27,7 +27,7 @@ class Ports:
 
 
 class TaskLine:
-    """One task as a line of the table. What tells the job's story (jobs.access) is there only for those who may read
+    """One task as a line of the table. What tells the job's details (jobs.access) is there only for those who may read
     it."""
 
     address = ""
@@ -39,7 +39,7 @@ class TaskLine:
     ended = ""  # "out of memory"
     use: TaskUse | None = None  # what it uses, if that was measured
 
-    def __init__(self, task: Task, use: TaskUse | None, *, with_story: bool) -> None:
+    def __init__(self, task: Task, use: TaskUse | None, *, with_details: bool) -> None:
         ports = {label: numbers for label, numbers in sorted(task.ports.items()) if numbers}
         self.label, self.state, self.node = task.label, task.state, task.node
         self.port_count = words.count(sum(map(len, ports.values())), "port")
@@ -47,7 +47,7 @@ class TaskLine:
         self.bad = task.state == TaskState.FAILED
         self.start, self.end = task.container_started_at, task.finished_at
         self.has_log = bool(task.container_started_at)
-        if not with_story:
+        if not with_details:
             return
         self.address, self.use = task.address, use
         self.ports = [_ports(task, label, ports[label]) for label in ports]
@@ -80,7 +80,7 @@ def role_views(
     only: str,
     start: int,
     *,
-    with_story: bool,
+    with_details: bool,
 ) -> list[RoleView]:
     """All roles with their first tasks, or only the role ``only`` with the page that begins at ``start``. One query."""
     roles = [role for role in spec.task_roles if role.name == only] or list(spec.task_roles)
@@ -92,7 +92,7 @@ def role_views(
     lines: dict[str, list[TaskLine]] = {}
     used = uses(attempt, list(tasks), spec)
     for task in tasks:
-        lines.setdefault(task.role, []).append(TaskLine(task, used.get(task.pk), with_story=with_story))
+        lines.setdefault(task.role, []).append(TaskLine(task, used.get(task.pk), with_details=with_details))
     return [RoleView(role, counts.get(role.name, {}), lines.get(role.name, []), begin, size) for role in roles]
 
 

@@ -52,7 +52,7 @@ class JobList(V1View):
 
         def version(viewer: Viewer) -> str:
             require_reader(viewer)
-            return etags.of(path, access.reads_stories_as(viewer), since, *versions.of_list())
+            return etags.of(path, access.reads_details_as(viewer), since, *versions.of_list())
 
         return etags.answer(request, version, lambda: self._answer(request, query), keep=since is None)
 

@@ -13,7 +13,7 @@ from jobs.logs import retention
 from jobs.logs.places import STREAMS
 from jobs.logs.together.sources import LogRow, Source
 from jobs.models import Attempt, Task
-from portal.logs import beside
+from portal.logs import sidebar
 from portal.logs.choice import OUTPUTS, SHOWN_LINES, LogChoice, Shown
 
 
@@ -34,7 +34,7 @@ def context(choice: LogChoice, page: Shown) -> dict[str, Any]:
         "lines": [_line(choice, row) for row in page.rows],
         "outputs": [(name, choice.url(stream=name)) for name in OUTPUTS],
         "roles": _roles(choice) if task else [],
-        "groups": [] if task else beside.groups(choice, page),
+        "groups": [] if task else sidebar.groups(choice, page),
         "attempts": [(attempt, f"{choice.page}?{urlencode({'attempt': attempt.number})}") for attempt in attempts],
         "all_attempts": [
             (str(number or "all"), LogChoice(job, None, number, "", "both", ()).url())
@@ -59,7 +59,7 @@ def context(choice: LogChoice, page: Shown) -> dict[str, Any]:
         "until": _local(max((each.key(each.count - 1) for each in times), default=0)),
         "cut": choice.cut,
         "hidden": sorted(choice.hide),
-        "attempt_words": beside.attempts(choice.sources),
+        "attempt_words": sidebar.attempts(choice.sources),
         "counts": {log.source.number: log.times.count for log in page.together.logs},
     }
 
@@ -72,7 +72,7 @@ def _line(choice: LogChoice, row: LogRow) -> dict[str, Any]:
         "line": row.line,
         "id": f"L{row.line.number}" if alone else f"{source.name}{row.line.number}",
         "label": "" if choice.task else source.task.label,
-        "colour": 0 if choice.task else beside.colour(choice.sources, source),
+        "colour": 0 if choice.task else sidebar.colour(choice.sources, source),
         "time": f"{local:%H:%M:%S}.{row.at // 10**6 % 1000:03d}" if row.at else "",
         "moment": local,
     }
@@ -84,7 +84,7 @@ def _as_json(choice: LogChoice, source: Source) -> dict[str, Any]:
         "label": source.task.label,
         "attempt": source.task.attempt.number,
         "stream": source.stream,
-        "colour": beside.colour(choice.sources, source),
+        "colour": sidebar.colour(choice.sources, source),
     }
 
 

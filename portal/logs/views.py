@@ -19,7 +19,7 @@ from django.views.decorators.http import require_safe
 from base.accounts.viewer import Viewer, require_reader
 from base.core.errors import BadRequest, LongshoreError, NoLog, Unauthorized
 from base.core.words import whole
-from base.serving import seats
+from base.serving import guest_slots
 from jobs import access, queries
 from jobs.logs.together.after import with_what_follows
 from jobs.logs.together.download import as_text, as_zip
@@ -29,12 +29,12 @@ from jobs.logs.together.live import WatchedLog, live_events
 from jobs.logs.together.search import grep
 from jobs.logs.together.sources import MergedLogs, open_together
 from jobs.models import Job
-from jobs.planning.lifecycle import TASK_LIVE, TaskState
+from jobs.planning.lifecycle import TASK_LIVE_STATES, TaskState
 from portal.logs.choice import SHOWN_LINES, LogChoice, choose_all, choose_one, lines_of
 from portal.logs.page import context
 from portal.shared.error_pages import error_answer
 from portal.shared.guard import for_scripts
-from portal.shared.live.welcome import while_welcome
+from portal.shared.live.stream_access import while_allowed
 from portal.shared.viewer import viewer_of
 
 _SEARCH_SECONDS = 2.0
@@ -151,10 +151,10 @@ async def _events(request: HttpRequest, username: str, name: str, begin: Callabl
     try:
         events = await sync_to_async(begin)()
         if not request.user.is_authenticated:
-            seats.take(getattr(request, "scope", {}))
+            guest_slots.take(getattr(request, "scope", {}))
     except LongshoreError as error:
         return await sync_to_async(error_answer)(request, error)
-    welcome = while_welcome(request, lambda user: _still_may(user, username, name), events)
+    welcome = while_allowed(request, lambda user: _still_may(user, username, name), events)
     headers = {"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no"}
     return StreamingHttpResponse(welcome, content_type="text/event-stream", headers=headers)
 
@@ -275,7 +275,7 @@ def _watched(request: HttpRequest, choice: LogChoice) -> list[WatchedLog]:
             source.stream,
             line=None if by_offset else places.get(source.number),
             offset=places.get(source.number) if by_offset else None,
-            node=source.task.node if source.task.state in TASK_LIVE else "",
+            node=source.task.node if source.task.state in TASK_LIVE_STATES else "",
         )
         for source in watched
     ]

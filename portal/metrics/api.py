@@ -18,7 +18,7 @@ from jobs.models import Task
 from portal.shared.api.filled import V1Answer, called
 from portal.shared.api.openapi import errors
 from portal.shared.api.v1 import V1View
-from portal.shared.jobs.base import find_story, query_number
+from portal.shared.jobs.base import find_job_for_details, query_number
 
 _MOST_TIME = 9_999_999_999_999
 _MOST_TASKS = 1_000  # of one answer
@@ -79,7 +79,7 @@ class TaskMetrics(V1View):
         responses={200: MetricsAnswer, **errors(401)},
     )
     def get(self, request: Request, job: str, role: str, index: int, username: str = "") -> Response:
-        row = find_story(request, username, job)
+        row = find_job_for_details(request, username, job)
         attempt = queries.get_attempt(row, query_number(request, "attempt", 0) or row.attempt_number)
         task = read.task_of(attempt, role, index)
         first, last = read.span_of(attempt, time.time())
@@ -99,7 +99,7 @@ class Summary(V1View):
         responses={200: MetricsSummary, **errors(401)},
     )
     def get(self, request: Request, job: str, username: str = "") -> Response:
-        row = find_story(request, username, job)
+        row = find_job_for_details(request, username, job)
         attempt = queries.get_attempt(row, query_number(request, "attempt", 0) or row.attempt_number)
         rows = Task.objects.filter(attempt=attempt, id__gt=query_number(request, "after", 0)).order_by("id")
         tasks = list(rows[: _MOST_TASKS + 1])

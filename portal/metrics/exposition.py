@@ -33,11 +33,11 @@ class Metrics(V1View):
         if not is_admin and not is_near(request._request):
             require_admin(viewer, "The metrics of the portal are for admins.")
         registry = CollectorRegistry(auto_describe=False)
-        registry.register(Told(with_names=is_admin))
+        registry.register(PortalCollector(with_names=is_admin))
         return HttpResponse(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)
 
 
-class Told(Collector):
+class PortalCollector(Collector):
     """One scrape. ``with_names``: with the series of single jobs, which name their users."""
 
     def __init__(self, *, with_names: bool) -> None:

@@ -23,7 +23,7 @@ from jobs.metrics import places
 from jobs.metrics.idle import GpuNow, held_gpus
 from jobs.metrics.read import fresh
 from jobs.models import Task
-from jobs.planning.lifecycle import TASK_LIVE, JobState
+from jobs.planning.lifecycle import TASK_LIVE_STATES, JobState
 from portal.hosts import hosts
 
 _MB = 2**20
@@ -98,9 +98,9 @@ def _of_jobs() -> Iterator[Metric]:
     yield by("vc", "queue_oldest_seconds", "How long the oldest waiting job has waited", oldest)
     running = {vc: sums.get((vc, JobState.RUNNING), nothing)[0] for vc in vcs}
     yield by("vc", "running_jobs", "Jobs that run", running)
-    live = Task.objects.filter(state__in=TASK_LIVE).order_by().values_list("state").annotate(number=Count("id"))
+    live = Task.objects.filter(state__in=TASK_LIVE_STATES).order_by().values_list("state").annotate(number=Count("id"))
     number_of = dict(live)
-    tasks = {state: float(number_of.get(state, 0)) for state in sorted(TASK_LIVE)}
+    tasks = {state: float(number_of.get(state, 0)) for state in sorted(TASK_LIVE_STATES)}
     yield by("state", "tasks", "Tasks that hold something", tasks)
 
 

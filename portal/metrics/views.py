@@ -12,7 +12,7 @@ from clusters.nodes import services
 from jobs import access, queries, versions
 from jobs.models import Job
 from portal.job.tabs import context
-from portal.metrics import page, wholes
+from portal.metrics import overview, page
 from portal.shared.guard import fresh_page, fresh_reading, own_page, reading
 from portal.shared.live.page import address
 from portal.shared.sheets import saved, sheet
@@ -57,32 +57,32 @@ def job_metrics_csv(request: HttpRequest, username: str, name: str) -> HttpRespo
 def node_metrics(request: HttpRequest, name: str) -> HttpResponse:
     row = services.find_node(name)
     url = f"/nodes/{quote(row.name)}/metrics"
-    shown = wholes.page(wholes.of_node(row, request.GET.dict()), url)
-    rows = wholes.idle_rows(viewer_of(request), row.name)
-    context = {"nav": "nodes", "node": row, "idle": rows, "idle_minutes": wholes.idle_minutes(), **shown}
+    shown = overview.page(overview.of_node(row, request.GET.dict()), url)
+    rows = overview.idle_rows(viewer_of(request), row.name)
+    context = {"nav": "nodes", "node": row, "idle": rows, "idle_minutes": overview.idle_minutes(), **shown}
     return render(request, "metrics/node_metrics.html", context)
 
 
 @fresh_page
 def node_metrics_data(request: HttpRequest, name: str) -> JsonResponse:
-    return JsonResponse(wholes.data(wholes.of_node(services.find_node(name), request.GET.dict())))
+    return JsonResponse(overview.data(overview.of_node(services.find_node(name), request.GET.dict())))
 
 
 @own_page
 def cluster_metrics(request: HttpRequest) -> HttpResponse:
     """It shows the idle GPUs and their owners too."""
-    shown = wholes.page(wholes.of_cluster(request.GET.dict()), "/cluster/metrics")
-    rows = wholes.idle_rows(viewer_of(request))
-    context = {"nav": "nodes", "idle": rows, "idle_minutes": wholes.idle_minutes(), **shown}
+    shown = overview.page(overview.of_cluster(request.GET.dict()), "/cluster/metrics")
+    rows = overview.idle_rows(viewer_of(request))
+    context = {"nav": "nodes", "idle": rows, "idle_minutes": overview.idle_minutes(), **shown}
     return render(request, "metrics/node_metrics.html", context)
 
 
 @fresh_page
 def cluster_metrics_data(request: HttpRequest) -> JsonResponse:
-    return JsonResponse(wholes.data(wholes.of_cluster(request.GET.dict())))
+    return JsonResponse(overview.data(overview.of_cluster(request.GET.dict())))
 
 
 def _job(request: HttpRequest, username: str, name: str) -> Job:
     job = queries.get_job(username, name)
-    access.require_story(viewer_of(request), job)
+    access.require_details(viewer_of(request), job)
     return job

@@ -20,11 +20,11 @@ from clusters.nodes.queries import Ledger
 from clusters.placement.blockers import blockers, never_fits
 from clusters.placement.fit import Demand, NodeView, in_force
 from clusters.placement.free import FreeNodes
-from clusters.placement.shares import freed
+from clusters.placement.shares import nodes_without
 from jobs.config.demands import demands
 from jobs.config.spec import JobSpec
 from jobs.models import Job, Task
-from jobs.planning.lifecycle import TASK_LIVE
+from jobs.planning.lifecycle import TASK_LIVE_STATES
 from portal.nodes.node import NodeTask, running_on
 from portal.nodes.rows import line_of
 from portal.shared.jobs.rows import Named
@@ -82,10 +82,10 @@ def affected_by(name: str, tasks: Sequence[NodeTask]) -> list[Affected]:
         return []
     jobs = {job.pk: job for job in Job.objects.filter(id__in=ids).only("username", "name", "vc", "spec")}
     shapes = {id: _shape(job) for id, job in jobs.items()}
-    held = list(Task.objects.filter(job__in=ids, state__in=TASK_LIVE).exclude(node=""))
+    held = list(Task.objects.filter(job__in=ids, state__in=TASK_LIVE_STATES).exclude(node=""))
     ledger = Ledger()
     views, holds = in_force(ledger.nodes(), timezone.now()), ledger.holds()
-    views = freed(views, [holds[str(task.pk)] for task in held if str(task.pk) in holds])
+    views = nodes_without(views, [holds[str(task.pk)] for task in held if str(task.pk) in holds])
     left = [replace(view, offered=False, why_not="draining") if view.name == name else view for view in views]
     free, affected = FreeNodes(left), []
     for id, job in sorted(jobs.items()):

@@ -19,7 +19,7 @@ from clusters.taken import ports_taken
 from jobs import access
 from jobs.metrics.read import GpuFigures, gpus_now, node_now
 from jobs.models import Event, Task
-from jobs.planning.lifecycle import TASK_LIVE
+from jobs.planning.lifecycle import TASK_LIVE_STATES
 from portal.job.page import EventLine
 from portal.nodes.rows import ShownNode, line_of, reserved, seen_version
 from portal.shared.jobs.rows import Named, job_url
@@ -115,7 +115,7 @@ def running_on(name: str, viewer: Viewer) -> list[NodeTask]:
 
 
 def _live_on(name: str) -> QuerySet[Task]:
-    return Task.objects.filter(node=name, state__in=TASK_LIVE)
+    return Task.objects.filter(node=name, state__in=TASK_LIVE_STATES)
 
 
 def _running(task: Task, viewer: Viewer) -> NodeTask:
@@ -129,7 +129,7 @@ def _running(task: Task, viewer: Viewer) -> NodeTask:
         state=task.state,
         since=task.container_started_at or task.changed_at,
         gpu_ids=tuple(map(str, task.gpu_ids)),
-        doing=task.progress if access.may_read_story(viewer, job.username) else "",
+        doing=task.progress if access.may_read_details(viewer, job.username) else "",
         attempt=task.attempt.number,
         has_log=access.may_read_logs(viewer, job.username),
     )
@@ -181,13 +181,13 @@ def _cell(name: str, used: float, total: float, value: str, of: str, small: str)
 
 
 def _events(name: str, viewer: Viewer) -> list[NodeEvent]:
-    """The last events of the node, without those of jobs whose story the viewer may not read."""
+    """The last events of the node, without those of jobs whose details the viewer may not read."""
     last = Event.objects.aggregate(last=Max("id"))["last"] or 0
     rows = Event.objects.filter(id__gt=last - LOOKED_AT, node=name).select_related("job").order_by("-id")
     events = []
     for event in rows[: 5 * MOST_EVENTS]:
         job = event.job
-        if job is None or access.may_read_story(viewer, job.username):
+        if job is None or access.may_read_details(viewer, job.username):
             full = f"{job.username}/{job.name}" if job and not job.deleted_at else ""
             events.append(NodeEvent(EventLine(event), full, job_url(job.username, job.name) if job and full else ""))
     return events[:MOST_EVENTS]

@@ -21,7 +21,7 @@ from jobs import access, queries
 from jobs.models import Job
 from jobs.planning.lifecycle import JobState
 from jobs.planning.queue.reservations import Reservation
-from jobs.waiting.queue import Queued, reservations
+from jobs.waiting.queue import WaitingJob, reservations
 from jobs.waiting.words import briefly, current
 from portal.shared.jobs.rows import job_url
 
@@ -105,11 +105,11 @@ def reserved(viewer: Viewer, node: str = "") -> list[ShownReservation]:
 
 
 def _reservation(
-    reservation: Reservation[Queued], forecast: dict[str, int] | None, viewer: Viewer, only: str
+    reservation: Reservation[WaitingJob], forecast: dict[str, int] | None, viewer: Viewer, only: str
 ) -> ShownReservation:
     now, job = timezone.localtime(), reservation.job
     likely = current(forecast, now)
-    is_open = access.may_read_story(viewer, job.username)
+    is_open = access.may_read_details(viewer, job.username)
     tasks, gpus = Counter(reservation.nodes), Counter[str]()
     for demand, node in zip(reservation.demands, reservation.nodes, strict=True):
         gpus[node] += demand.gpus

@@ -22,7 +22,7 @@ from portal.nodes.drain import DONE, drain_page
 from portal.nodes.node import node_page, node_version
 from portal.nodes.rows import nodes_page, nodes_version
 from portal.nodes.wall import wall_page, wall_version
-from portal.shared.confirm import ask, back, question
+from portal.shared.confirm import ask_to_confirm, question, return_url
 from portal.shared.guard import own_form, own_page, reading
 from portal.shared.live.page import LivePage, address
 from portal.shared.viewer import admin_of, viewer_of
@@ -80,8 +80,8 @@ def node_gone(request: HttpRequest, name: str) -> HttpResponseBase:
     if request.method == "POST":
         confirm_gone(admin, name)
         messages.success(request, f"{name} counts as gone until it is heard again. Its tasks are tried elsewhere.")
-        return redirect(back(request, url))
-    return ask(request, url, nav="nodes", **_gone_question(node))
+        return redirect(return_url(request, url))
+    return ask_to_confirm(request, url, nav="nodes", **_gone_question(node))
 
 
 class LiveNodes(LivePage):

@@ -106,7 +106,7 @@ def wall_version() -> str:
     """Changes whenever the wall may look different. That a node was seen again changes nothing there."""
     nodes = Node.objects.aggregate(n=Count("id"), changed=Max("updated_at"), last=Max("id"))
     taken = Allocation.objects.aggregate(n=Count("id"), last=Max("id"))
-    up = processes.up()
+    up = processes.live_processes()
     return ".".join(map(str, (versions.of_pages(), *nodes.values(), *taken.values(), *up.values())))
 
 
@@ -158,7 +158,7 @@ def longest_waits(viewer: Viewer, most: int) -> list[JobRow]:
 
 def silent() -> list[str]:
     """A sentence for each kind of process that does not run."""
-    up = processes.up()
+    up = processes.live_processes()
     return [sentence for who, sentence in SILENT.items() if not up[who]]
 
 

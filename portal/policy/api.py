@@ -19,11 +19,11 @@ from jobs.models import Replay
 from jobs.replay import run
 from jobs.replay.outcome import ReplayResult
 from jobs.replay.run import MOST_TIMES, POLICIES, read_asked
-from jobs.waiting.queue import Queued
+from jobs.waiting.queue import WaitingJob
 from jobs.what_if.answer import VcThen, WhatIfResult, what_if
 from jobs.what_if.asked import MOST, read_all
 from jobs.what_if.changed import EvictedJob
-from jobs.what_if.compare import Effect, Felt, moved
+from jobs.what_if.compare import Effect, JobImpact, moved
 from portal.shared.api.bodies import Number, V1Body, read
 from portal.shared.api.filled import V1Answer, called
 from portal.shared.api.openapi import errors
@@ -158,7 +158,7 @@ def _answer(request: Request, texts: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _felt(felt: Felt[Queued]) -> dict[str, Any]:
+def _felt(felt: JobImpact[WaitingJob]) -> dict[str, Any]:
     return {
         "job": full_name(felt.job),
         "vc": felt.job.vc,
@@ -168,7 +168,7 @@ def _felt(felt: Felt[Queued]) -> dict[str, Any]:
     }
 
 
-def _evicted(evicted: EvictedJob[Queued], result: WhatIfResult) -> EvictedShown:
+def _evicted(evicted: EvictedJob[WaitingJob], result: WhatIfResult) -> EvictedShown:
     began = evicted.job.started_at or result.at
     ran = max(0, milliseconds(result.at) - milliseconds(began))
     return {

@@ -14,7 +14,7 @@ from base.accounts.viewer import Viewer
 from base.core import words
 from base.core.errors import BadRequest
 from jobs.forecast.play import Spread
-from jobs.waiting.queue import Queued
+from jobs.waiting.queue import WaitingJob
 from jobs.waiting.words import clock
 from jobs.what_if.answer import Effects, VcThen, WhatIfResult, what_if
 from jobs.what_if.asked import (
@@ -28,7 +28,7 @@ from jobs.what_if.asked import (
     VcGets,
     read_all,
 )
-from jobs.what_if.compare import Effect, Felt, moved
+from jobs.what_if.compare import Effect, JobImpact, moved
 from portal.shared.jobs.rows import job_url
 
 URL = "/policy"
@@ -161,7 +161,7 @@ def _until(result: WhatIfResult) -> datetime:
     return max([each.p90 for each in spreads], default=result.at) + timedelta(minutes=10)
 
 
-def _row(felt: Felt[Queued], now: datetime, end: datetime) -> dict[str, Any]:
+def _row(felt: JobImpact[WaitingJob], now: datetime, end: datetime) -> dict[str, Any]:
     css, effect = _EFFECTS[felt.effect]
     before = "runs" if felt.effect is Effect.EVICTED else _when(felt.before, felt.starts_before, now)
     after = _when(felt.after, felt.starts_after, now)
@@ -190,7 +190,7 @@ def _bar(spread: Spread | None, now: datetime, end: datetime) -> SpreadBar | Non
     return SpreadBar(f"{p10:.2f}%", f"{max(0.6, p90 - p10):.2f}%", f"{p50:.2f}%")
 
 
-def _ran(job: Queued, now: datetime) -> str:
+def _ran(job: WaitingJob, now: datetime) -> str:
     return words.duration((now - (job.started_at or now)).total_seconds())
 
 

@@ -15,7 +15,7 @@ from portal.shared.api.bodies import STORABLE, V1Body, WholeNumber, read
 from portal.shared.api.filled import Moment, V1Answer, called
 from portal.shared.api.openapi import errors
 from portal.shared.api.v1 import V1View
-from portal.shared.jobs.base import find_job, find_story
+from portal.shared.jobs.base import find_job, find_job_for_details
 from portal.shared.viewer import user_of
 
 
@@ -43,7 +43,7 @@ class Reopened(TypedDict):
 class Rewind(V1View):
     @extend_schema(summary="Failed tasks that can be opened again", responses={200: KeptTasks, **errors(401, 403, 404)})
     def get(self, request: Request, job: str, username: str = "") -> Response:
-        row = find_story(request, username, job)
+        row = find_job_for_details(request, username, job)
         return Response({"kept": [KeptTask.of(snapshot) for snapshot in services.snapshots_of(row)]})
 
     @extend_schema(

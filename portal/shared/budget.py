@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from math import ceil
 
-from base.core.errors import Spent
+from base.core.errors import TooManyRequests
 
 SECONDS = 10.0  # that may be spent at once
 BACK = 0.25  # seconds that come back in each second
@@ -27,11 +27,11 @@ _counting = threading.Lock()
 
 @contextmanager
 def question(username: str) -> Iterator[None]:
-    """The work of one question. Raises Spent before it begins, where nothing is left."""
+    """The work of one question. Raises TooManyRequests before it begins, where nothing is left."""
     with _counting:
         if (over := _now(username)) >= SECONDS:
             wait = ceil((over - SECONDS) / BACK) + 1
-            raise Spent(
+            raise TooManyRequests(
                 f"You have asked for so many checks that no time is left for this one. Try again in {wait} seconds.",
                 wait,
             )

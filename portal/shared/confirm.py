@@ -9,11 +9,11 @@ from django.shortcuts import render
 from django.utils.http import url_has_allowed_host_and_scheme
 
 
-def ask(request: HttpRequest, otherwise: str, **page: Any) -> HttpResponse:
+def ask_to_confirm(request: HttpRequest, otherwise: str, **page: Any) -> HttpResponse:
     """``page``: title, effect, verb, verb_icon and keep (the safe button); ``sure`` False offers the safe button only.
     Both buttons lead to the page before, or to ``otherwise`` when that is not known."""
     is_dialog = request.headers.get("HX-Request") == "true"
-    target = back(request, otherwise)
+    target = return_url(request, otherwise)
     template = "components/_confirm.html" if is_dialog else "confirm.html"
     known = {"action": request.path, "is_dialog": is_dialog, "back": target, "next": target, "sure": True}
     return render(request, template, {**known, **page})
@@ -27,7 +27,7 @@ def question(
     return {**known, "verb": verb, "verb_icon": icon, "verb_class": css, "fields": fields}
 
 
-def back(request: HttpRequest, otherwise: str) -> str:
+def return_url(request: HttpRequest, otherwise: str) -> str:
     """The page on which the question was asked: the form's ``next``, else the page before."""
     for target in (request.POST.get("next"), request.headers.get("HX-Current-URL"), request.headers.get("Referer")):
         if target and leads_here(request, target):

@@ -16,7 +16,7 @@ from django.conf import settings
 from django.core.exceptions import SuspiciousOperation
 from django.http import HttpRequest
 
-from base.core.errors import BadRequest, Crowded, LongshoreError, NotFound
+from base.core.errors import BadRequest, LongshoreError, NotFound, TooManyAtOnce
 from base.serving.sockets import Closed, Socket
 from portal.shared.requests import StreamRequest
 
@@ -55,7 +55,7 @@ class Sockets:
 
     async def _serve(self, socket: Socket, scope: Any) -> None:
         if self._open > settings.CONNECTIONS // 2:
-            raise Crowded("There are too many open sockets. Try again later.")
+            raise TooManyAtOnce("There are too many open sockets. Try again later.")
         for pattern, handler in self._routes:
             if match := pattern.fullmatch(scope["path"]):
                 await handler(socket, _opening(scope), match.groupdict())

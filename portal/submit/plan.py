@@ -21,7 +21,7 @@ from jobs.submitting import folders, sweeps
 from jobs.submitting.dry_run import CheckResult, check_config
 from jobs.submitting.folders import FolderNote
 from jobs.submitting.sweeps import Checked, Planned
-from jobs.waiting.queue import Queued
+from jobs.waiting.queue import WaitingJob
 from jobs.waiting.why import use_with
 from jobs.waiting.words import likely
 
@@ -125,7 +125,7 @@ def _notes(result: CheckResult, user: User, jobs: int = 1) -> tuple[FolderNote, 
     )
 
 
-def _image(turn: Turn[Queued]) -> Iterator[FolderNote]:
+def _image(turn: Turn[WaitingJob]) -> Iterator[FolderNote]:
     """Which of the nodes that could run its tasks have the image already."""
     shapes, vc = shapes_of(turn.job.demands), turn.job.vc
     able = [node for node in turn.queue.scene.nodes if node.serves(vc) and any(could(node, shape) for shape in shapes)]
@@ -170,7 +170,7 @@ def _instead(view: Outlook) -> tuple[tuple[str, str], ...]:
     return tuple((change.sentence, json.dumps(change.change) if change.is_of_config else "") for change in view.changes)
 
 
-def _use(turn: Turn[Queued]) -> PlannedUse:
+def _use(turn: Turn[WaitingJob]) -> PlannedUse:
     use, demands = use_with(turn), turn.job.demands
     what, noun = ("gpu", "GPU") if any(each.gpus for each in demands) else ("cpu", "core")
     used, then = use.used.get(what, 0), use.with_job.get(what, 0)

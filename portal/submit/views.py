@@ -15,7 +15,7 @@ from django.shortcuts import redirect, render
 from django.utils.html import format_html
 from django.views.decorators.http import condition
 
-from base.core.errors import BadRequest, InvalidConfig, LongshoreError, Spent
+from base.core.errors import BadRequest, InvalidConfig, LongshoreError, TooManyRequests
 from base.core.words import whole
 from base.models import User
 from jobs import access, queries, services
@@ -29,7 +29,7 @@ from jobs.planning.lifecycle import JobState
 from jobs.reading import read
 from jobs.submitting import choices, drafts, sweeps, templates
 from jobs.submitting.sizes import other_sizes
-from portal.job.config import coloured, is_packed, laid_out
+from portal.job.config import coloured, is_packed, pretty_printed
 from portal.shared import budget
 from portal.shared.guard import fresh_page, own_form, own_page, own_post
 from portal.shared.jobs.rows import job_url
@@ -57,7 +57,7 @@ def submit(request: HttpRequest) -> HttpResponseBase:
     JSON)."""
     if request.method != "POST":
         text, source, draft = _start(request)
-        text = laid_out(text) if is_packed(text) else text
+        text = pretty_printed(text) if is_packed(text) else text
         if request.headers.get("Accept") == "application/json":
             return JsonResponse({"text": text, "from": source})
         return _page(request, text, _plan(request, text) if text else None, source=source, draft=draft)
@@ -66,7 +66,7 @@ def submit(request: HttpRequest) -> HttpResponseBase:
         text = _with_change(text, request.POST["use"])
         return _page(request, text, _plan(request, text))
     if request.POST.get("action") == "layout":
-        text = laid_out(text if text.lstrip().startswith("{") else yaml_text.to_json(text) or text)
+        text = pretty_printed(text if text.lstrip().startswith("{") else yaml_text.to_json(text) or text)
     if request.POST.get("action") in ("load", "check", "layout"):
         return _page(request, text, _plan(request, text))
     return _submit(request, text)
@@ -77,7 +77,7 @@ def check_submission(request: HttpRequest) -> HttpResponseBase:
     """Show the what-if panel alone, for the text in the editor."""
     try:
         return render(request, "submit/_plan.html", {"plan": _plan(request, _sent(request))})
-    except Spent as spent:
+    except TooManyRequests as spent:
         return HttpResponse(spent.message, status=spent.status, headers=spent.headers, content_type="text/plain")
 
 

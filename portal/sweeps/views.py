@@ -10,7 +10,7 @@ from base.core import words
 from jobs import access, versions
 from jobs.models import Job, Sweep
 from jobs.submitting import sweeps
-from portal.shared.confirm import ask, back, question
+from portal.shared.confirm import ask_to_confirm, question, return_url
 from portal.shared.guard import fresh_reading, own_form
 from portal.shared.live.page import LivePage, address
 from portal.shared.viewer import user_of, viewer_of
@@ -37,10 +37,10 @@ def stop_sweep(request: HttpRequest, username: str, name: str) -> HttpResponseBa
         )
         effect = f"{jobs} of {shown.total} end: {state}. Work since the last checkpoint is lost."
         asked = question(f"Stop sweep {name}?", effect, f"Stop {jobs}", "player-stop", "Keep running")
-        return ask(request, shown.url, nav="jobs", **asked)
+        return ask_to_confirm(request, shown.url, nav="jobs", **asked)
     done = sweeps.stop(user_of(request), sweep)
     messages.success(request, f"{words.count(done.stopped, 'job was', 'jobs were')} asked to stop.")
-    return redirect(back(request, shown.url))
+    return redirect(return_url(request, shown.url))
 
 
 class LiveSweep(LivePage):

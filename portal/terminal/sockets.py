@@ -20,7 +20,7 @@ from jobs.models import Task
 from jobs.terminal import records, relay
 from jobs.terminal.place import attempt_in, find
 from jobs.terminal.shell import REFUSED, size_in
-from jobs.terminal.shells import mine, pool
+from jobs.terminal.shells import own_shells, pool
 from portal.shared.callers import caller_of
 from portal.shared.viewer import ip_of
 
@@ -32,13 +32,13 @@ async def serve(socket: Socket, request: HttpRequest, path: dict[str, str]) -> N
     query = request.GET
     columns, rows = _size(query)
     await socket.accept()
-    is_far = row is not None and row.owner != mine().owner
+    is_far = row is not None and row.owner != own_shells().owner
     if row is not None and is_far and await relay.pass_on(socket, row.owner, row.token, _view(query)):
         return
-    shell, after = mine().find(row.token) if row is not None else None, None
+    shell, after = own_shells().find(row.token) if row is not None else None, None
     try:
         if shell is None:
-            shell = await mine().open(caller, task, columns, rows, ip_of(request))
+            shell = await own_shells().open(caller, task, columns, rows, ip_of(request))
         else:
             await shell.resize(columns, rows)
             after = _number(query.get("after")) if "after" in query else None

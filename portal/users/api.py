@@ -26,7 +26,7 @@ from clusters.users.services import (
 )
 from portal.shared.api.bodies import V1Body, read
 from portal.shared.api.openapi import Message, errors
-from portal.shared.api.v1 import V1View, said
+from portal.shared.api.v1 import V1View, message_response
 from portal.shared.viewer import admin_of, user_of, viewer_of
 from portal.sign_in.passwords import check_password
 from portal.users import shapes
@@ -44,7 +44,7 @@ def putting(summary: str, shape: type[Body], says: str) -> Callable[[Callable[[U
             @extend_schema(summary=summary, request=shape, responses={201: Message})
             def put(self, request: Request, **named: str) -> Response:
                 change(user_of(request), read(shape, request), *named.values())
-                return said(says)
+                return message_response(says)
 
         return Putting
 
@@ -74,7 +74,7 @@ class OneUser(V1View):
     @extend_schema(summary="Remove a user", responses={200: Message, **errors(409)})
     def delete(self, request: Request, username: str) -> Response:
         delete_user(require_admin(viewer_of(request), NON_ADMIN), username)
-        return said("user is removed successfully", 200)
+        return message_response("user is removed successfully", 200)
 
     def shown(self, record: UserRecord, full: bool) -> shapes.UserObject:
         return user_object(record, full)
@@ -89,7 +89,7 @@ class Password(V1View):
         if not actor.is_admin:
             _prove(request, actor, change.old_password or "")
         update_user(actor, username, password=change.new_password)
-        return said("update user password successfully.")
+        return message_response("update user password successfully.")
 
 
 @putting("Where a user may submit", shapes.Grants, "Update user virtualCluster data successfully.")
@@ -128,14 +128,14 @@ class Membership(V1View):
         user = user_of(request)
         name = read(shapes.GroupName, request).groupname
         groups.add_member(require_admin(user, NON_ADMIN), username, name)
-        return said(f"User {username} is added into group {name}")
+        return message_response(f"User {username} is added into group {name}")
 
     @extend_schema(summary="Take a user out of a group", responses={201: Message, **errors(400, 413)})
     def delete(self, request: Request, username: str) -> Response:
         user = user_of(request)
         name = read(shapes.GroupName, request).groupname
         groups.remove_member(require_admin(user, NON_ADMIN), username, name)
-        return said(f"User {username} is removed from group {name}")
+        return message_response(f"User {username} is removed from group {name}")
 
 
 class EarlierUsers(V1View):
@@ -156,7 +156,7 @@ class EarlierUsers(V1View):
             update_user(actor, put.username, password=put.password, admin=put.admin)
         else:
             create_user(actor, username=put.username, password=put.password, admin=bool(put.admin))
-        return said("update successfully")
+        return message_response("update successfully")
 
     @extend_schema(summary="Make a user (v2 body)", request=shapes.NewUser, responses={201: Message, **errors(409)})
     def post(self, request: Request) -> Response:
@@ -168,7 +168,7 @@ class EarlierUsers(V1View):
     def delete(self, request: Request) -> Response:
         actor = user_of(request)
         delete_user(actor, read(shapes.UserDelete, request).username)
-        return said("remove successfully", 200)
+        return message_response("remove successfully", 200)
 
 
 @putting("Where a user may submit: a comma string", shapes.GrantText, "update user virtual clusters successfully")
@@ -206,7 +206,7 @@ class Groups(V1View):
             external_name=new.external_name,
             extension=new.extension,
         )
-        return said("group is created successfully")
+        return message_response("group is created successfully")
 
 
 class OneGroup(V1View):
@@ -218,7 +218,7 @@ class OneGroup(V1View):
     @extend_schema(summary="Remove a group", responses={200: Message})
     def delete(self, request: Request, group: str) -> Response:
         groups.delete_group(require_admin(viewer_of(request), NON_ADMIN), group)
-        return said("group is removed successfully", 200)
+        return message_response("group is removed successfully", 200)
 
 
 class GroupUsers(V1View):
@@ -257,7 +257,7 @@ def make_user(request: Request) -> Response:
         email=new.email,
         extension=new.extension,
     )
-    return said("User is created successfully")
+    return message_response("User is created successfully")
 
 
 def user_object(record: UserRecord, full: bool) -> shapes.UserObject:

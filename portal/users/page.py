@@ -18,7 +18,7 @@ from base.models import ApiToken, User
 from clusters.models import VcGrant
 from clusters.users.queries import load_user
 from clusters.vcs.grants import granted, in_order, vc_names
-from clusters.vcs.rules import DEFAULT
+from clusters.vcs.rules import DEFAULT_VC
 
 SIZE = 50
 MOST_SEARCHED = 200  # characters: no name or address is longer, and SQLite searches for no more than 50,000
@@ -66,7 +66,7 @@ class UserForm:
     email: str = ""
     admin: bool = False
     active: bool = True
-    vcs: tuple[str, ...] = (DEFAULT,)
+    vcs: tuple[str, ...] = (DEFAULT_VC,)
     quota: str = ""  # of the store, as words.quota_in reads it; empty: none of their own
     error: str = ""
 
@@ -128,7 +128,7 @@ def _filtered(query: UserQuery) -> QuerySet[User]:
     if query.q:
         text = query.q[:MOST_SEARCHED]
         users = users.filter(Q(username__icontains=text) | Q(email__icontains=text))
-    if query.vc and query.vc != DEFAULT:
+    if query.vc and query.vc != DEFAULT_VC:
         people = VcGrant.objects.filter(vc__name=query.vc).values("username")
         users = users.filter(Q(is_admin=True) | Q(username__in=people))
     return users
@@ -154,7 +154,7 @@ def _rows(users: list[User]) -> list[UserRow]:
 
 def _row(user: User, also: set[str], jobs: Mapping[str, LiveJobs], used: datetime | None) -> UserRow:
     seen = max((at for at in (user.last_login, used) if at), default=None)
-    return UserRow(user, in_order({DEFAULT, *also}), jobs.get(user.username, NO_JOBS), seen)
+    return UserRow(user, in_order({DEFAULT_VC, *also}), jobs.get(user.username, NO_JOBS), seen)
 
 
 def _facts() -> dict[str, int]:

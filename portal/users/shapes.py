@@ -15,7 +15,7 @@ from pydantic import AfterValidator, Field, ValidationInfo, ValidatorFunctionWra
 from pydantic_core import PydanticKnownError
 from typing_extensions import TypedDict
 
-from portal.shared.api.bodies import STORABLE, Flag, Matches, Password, Quota, ShortText, V1Body, absent, wrong
+from portal.shared.api.bodies import STORABLE, Flag, Matches, Password, Quota, ShortText, V1Body, absent, invalid_value
 from portal.shared.api.filled import V1Answer, called
 
 _ABSENT: Any = object()
@@ -25,7 +25,7 @@ def _email(value: str) -> str:
     try:
         validate_email(value or "nobody@example.org")
     except ValidationError:
-        raise wrong("must be a valid email") from None
+        raise invalid_value("must be a valid email") from None
     return value
 
 

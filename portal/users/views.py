@@ -18,8 +18,8 @@ from base.models import User
 from clusters.users import services
 from clusters.users.csv_import import TEMPLATE, import_csv
 from clusters.vcs.grants import vc_names
-from clusters.vcs.rules import DEFAULT
-from portal.shared.confirm import ask, question
+from clusters.vcs.rules import DEFAULT_VC
+from portal.shared.confirm import ask_to_confirm, question
 from portal.shared.guard import own_form
 from portal.shared.sheets import saved
 from portal.shared.viewer import admin_of
@@ -70,7 +70,7 @@ def delete_user(request: HttpRequest, username: str) -> HttpResponseBase:
         services.delete_user(admin, username)
         messages.success(request, f"The user {username} was deleted.")
         return redirect("/users")
-    return ask(request, user_url(username), nav="users", **_delete_question(edited(username)))
+    return ask_to_confirm(request, user_url(username), nav="users", **_delete_question(edited(username)))
 
 
 def _add(request: HttpRequest, admin: User) -> HttpResponse:
@@ -139,7 +139,7 @@ def _save(request: HttpRequest, admin: User, shown: Edited, form: UserForm) -> N
     quota = _quota(form.quota)
     password = request.POST.get("password", "") if name != admin.username else ""
     services.update_user(admin, name, password=password or None, admin=form.admin, email=form.email)
-    if request.POST.get("with_vcs") and not form.admin and {*form.vcs, DEFAULT} != set(shown.row.vcs):
+    if request.POST.get("with_vcs") and not form.admin and {*form.vcs, DEFAULT_VC} != set(shown.row.vcs):
         services.set_grants(admin, name, form.vcs)
     services.set_active(admin, name, form.active)
     if form.quota != shown.quota and "quota" in request.POST:

@@ -19,11 +19,11 @@ from base.core.errors import LongshoreError, NoVirtualCluster
 from clusters.nodes.serializers import Resources
 from clusters.vcs import services
 from clusters.vcs.queries import VcView, load_vcs
-from clusters.vcs.rules import DEFAULT
-from portal.shared.api.bodies import Flag, Number, Quota, ShortText, V1Body, WholeNumber, absent, read, wrong
+from clusters.vcs.rules import DEFAULT_VC
+from portal.shared.api.bodies import Flag, Number, Quota, ShortText, V1Body, WholeNumber, absent, invalid_value, read
 from portal.shared.api.filled import V1Answer, called
 from portal.shared.api.openapi import Message, errors
-from portal.shared.api.v1 import V1View, fields, plain, said
+from portal.shared.api.v1 import V1View, fields, message_response, plain
 from portal.shared.viewer import reader_of, user_of, viewer_of
 
 _QUOTA = "Bytes that the files of each of its users may take in the store; -1: no limit; null: it says nothing."
@@ -81,7 +81,7 @@ class VcObject(V1Answer):
 
 def _node_names(value: Any) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(each, str) and "\x00" not in each for each in value):
-        raise wrong("must be an array of names")
+        raise invalid_value("must be an array of names")
     return sorted(set(value))
 
 
@@ -175,10 +175,10 @@ class OneVirtualCluster(V1View):
     def put(self, request: Request, vc: str) -> Response:
         """What the body does not name stays. A body of nothing but `storeQuota` and `userCaps` may also go to the
         virtual cluster `default`."""
-        if vc == DEFAULT and _is_of_default(request):
+        if vc == DEFAULT_VC and _is_of_default(request):
             user = user_of(request)
             services.change_settings(user, vc, read(VcLimits, request).settings())
-            return said(f"update vc: {vc} successfully")
+            return message_response(f"update vc: {vc} successfully")
         services.require_name(vc)
         user = user_of(request)
         asked = read(VcRequest, request)
@@ -192,13 +192,13 @@ class OneVirtualCluster(V1View):
             settings=asked.settings(),
         )
         did = "create" if created else "update"
-        return said(f"{did} vc: {vc} to capacity: {plain(asked.vc_capacity)} successfully")
+        return message_response(f"{did} vc: {vc} to capacity: {plain(asked.vc_capacity)} successfully")
 
     @extend_schema(summary="Delete a virtual cluster without jobs", responses={201: Message, **errors(400)})
     def delete(self, request: Request, vc: str) -> Response:
         services.require_name(vc)
         services.delete_vc(user_of(request), vc)
-        return said(f"Remove vc: {vc} successfully")
+        return message_response(f"Remove vc: {vc} successfully")
 
 
 class VirtualClusterStatus(V1View):
@@ -212,7 +212,7 @@ class VirtualClusterStatus(V1View):
         user = user_of(request)
         status = read(VcStatusRequest, request).vc_status
         services.set_vc_status(user, vc, status)
-        return said(f"{'stop' if status == 'stopped' else 'active'} vc {vc} successfully")
+        return message_response(f"{'stop' if status == 'stopped' else 'active'} vc {vc} successfully")
 
 
 def vc_object(vc: VcView, *, is_guest: bool) -> dict[str, Any]:

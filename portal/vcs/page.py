@@ -16,7 +16,7 @@ from base.core.signals import about_jobs
 from clusters.models import Node, VcGrant
 from clusters.vcs import rules
 from clusters.vcs.queries import VcView, load_vcs
-from clusters.vcs.rules import DEFAULT, part_of
+from clusters.vcs.rules import DEFAULT_VC, part_of
 from portal.vcs.settings_form import SettingsForm
 
 MOST_PEOPLE = 60
@@ -44,7 +44,7 @@ class VcLine:
 
     @property
     def is_default(self) -> bool:
-        return self.view.name == DEFAULT
+        return self.view.name == DEFAULT_VC
 
     @property
     def people(self) -> str:

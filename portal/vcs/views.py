@@ -15,7 +15,7 @@ from django.views.decorators.http import require_http_methods
 from base.core import words
 from base.core.errors import Forbidden, LongshoreError
 from clusters.vcs import rules, services
-from portal.shared.confirm import ask, back, question
+from portal.shared.confirm import ask_to_confirm, question, return_url
 from portal.shared.guard import own_form, reader
 from portal.shared.viewer import admin_of, viewer_of
 from portal.vcs.page import VcForm, VcLine, checked_form, default_says, one_line, panel, vc_lines, vcs_page
@@ -81,9 +81,11 @@ def vc_status(request: HttpRequest, name: str) -> HttpResponseBase:
         services.set_vc_status(admin, name, to)
         done = "stopped: nothing new starts in it" if to == "stopped" else "active: its waiting jobs may start"
         messages.success(request, f"{name} is {done}.")
-        return redirect(back(request, "/vcs"))
+        return redirect(return_url(request, "/vcs"))
     line = one_line(vc_lines(0), name)
-    return ask(request, "/vcs", nav="vcs", **(_activate_question(line) if line.is_stopped else _stop_question(line)))
+    return ask_to_confirm(
+        request, "/vcs", nav="vcs", **(_activate_question(line) if line.is_stopped else _stop_question(line))
+    )
 
 
 @own_form
@@ -94,7 +96,7 @@ def delete_vc(request: HttpRequest, name: str) -> HttpResponseBase:
         services.delete_vc(admin, name)
         messages.success(request, f"The virtual cluster {name} was deleted.")
         return redirect("/vcs")
-    return ask(request, "/vcs", nav="vcs", **_delete_question(vc_lines(0), name))
+    return ask_to_confirm(request, "/vcs", nav="vcs", **_delete_question(vc_lines(0), name))
 
 
 def _stop_question(line: VcLine) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from jobs.submitting.dry_run import CheckResult
 from jobs.waiting.why import WhyWaiting, blocker_item, of_turn, reason_if_submitted, why
 from portal.shared.api.v1 import V1View
 from portal.shared.jobs import shapes
-from portal.shared.jobs.base import find_story
+from portal.shared.jobs.base import find_job_for_details
 from portal.shared.jobs.serializers import problem_items
 
 
@@ -26,7 +26,7 @@ class JobWhy(V1View):
         responses=shapes.Why,
     )
     def get(self, request: Request, job: str, username: str = "") -> Response:
-        row = find_story(request, username, job)
+        row = find_job_for_details(request, username, job)
         found = why(row)
         if found is None:
             raise NotFound(f"Job {row.name} does not wait.")

@@ -25,7 +25,7 @@ FIXES_LAST = 30  # seconds
 @fresh_reading
 def why_page(request: HttpRequest, username: str, name: str) -> HttpResponse:
     job, viewer = queries.get_job(username, name), viewer_of(request)
-    access.require_story(viewer, job)
+    access.require_details(viewer, job)
     found, url = why(job), job_url(username, name)
     context = {
         "nav": "jobs",
@@ -43,7 +43,7 @@ def why_page(request: HttpRequest, username: str, name: str) -> HttpResponse:
 def why_fixes(request: HttpRequest, username: str, name: str) -> HttpResponse:
     """The changes alone, for the job's own page. Trying them takes some time, so a job's are known for a while."""
     job, viewer = queries.get_job(username, name), viewer_of(request)
-    access.require_story(viewer, job)
+    access.require_details(viewer, job)
     key = f"fixes:{job.pk}"
     changes: Sequence[Change] | None = cache.get(key)
     if changes is None:

@@ -18,7 +18,7 @@ from jobs.web_pages.visits import TICKET_SECONDS
 from portal.shared.api.bodies import FilledText, V1Body, WholeNumber, read
 from portal.shared.api.filled import Moment, V1Answer, called
 from portal.shared.api.openapi import Message, errors
-from portal.shared.api.v1 import V1View, said
+from portal.shared.api.v1 import V1View, message_response
 from portal.shared.jobs.base import find_job
 from portal.shared.jobs.rows import job_url
 from portal.shared.viewer import user_of
@@ -93,7 +93,7 @@ class Services(V1View):
     def get(self, request: Request, job: str, username: str = "") -> Response:
         row = find_job(request, username, job)
         viewer = user_of(request)
-        access.require_story(viewer, row)
+        access.require_details(viewer, row)
         rows = shown.listed(row, viewer, job_url(row.username, row.name))
         return Response({"services": [Service.of(listed) for listed in rows]})
 
@@ -144,7 +144,7 @@ class Share(V1View):
         seconds = read(ShareAsked, request).seconds
         until = timezone.now() + timedelta(seconds=seconds) if seconds else None
         rights.share(user, row, page, kind, name, until)
-        return said(f"{page.title} is shared with {name}.")
+        return message_response(f"{page.title} is shared with {name}.")
 
     @extend_schema(summary="End a share of a web page", responses={200: Message, **errors(401, 403)})
     def delete(
@@ -153,7 +153,7 @@ class Share(V1View):
         row, user = find_job(request, username, job), user_of(request)
         page = shown.find(row, role, index, label)
         rights.unshare(user, row, page, kind, name)
-        return said(f"{page.title} is not shared with {name} any more.", 200)
+        return message_response(f"{page.title} is not shared with {name} any more.", 200)
 
 
 class ServeTensorBoard(V1View):

@@ -35,7 +35,7 @@ _QUICK, _SLOW = 2, 30  # seconds until it is asked again whether pages answer: w
 def web_pages_tab(request: HttpRequest, username: str, name: str) -> HttpResponse:
     """Query: share (``role/index/label``), the page whose shares are shown."""
     job = queries.get_job(username, name)
-    access.require_story(viewer_of(request), job)
+    access.require_details(viewer_of(request), job)
     own = {"user": username, "name": name, "tab": "web", "v": versions.of_job_page(job)}
     page = context(job, viewer_of(request), "web", request.GET.dict())
     more = {"web": _listed(request, job, asks=False), "sharing": _sharing(request, job), **_ended(request, job)}
@@ -46,7 +46,7 @@ def web_pages_tab(request: HttpRequest, username: str, name: str) -> HttpRespons
 def web_pages_part(request: HttpRequest, username: str, name: str) -> HttpResponse:
     """The table of pages, for which each of them is asked. The tab fetches it again and again."""
     job = queries.get_job(username, name)
-    access.require_story(viewer_of(request), job)
+    access.require_details(viewer_of(request), job)
     viewer = viewer_of(request)
     return render(request, "web_pages/_web_pages.html", {"web": _listed(request, job, asks=viewer.is_authenticated)})
 

@@ -14,7 +14,7 @@ from base.core.errors import Forbidden, LongshoreError, Unauthorized
 from base.files.store import delegation, rules
 from base.files.store.base import BadPath, Entry, PathNotFound
 from base.files.store.delegation import Delegation
-from base.files.who import Who
+from base.files.store_actor import StoreActor
 from base.models import User
 from portal.shared.api import auth
 from portal.shared.requests import cookies_of
@@ -27,7 +27,7 @@ XSRF = "x-xsrf-header"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call(Who):
+class Call(StoreActor):
     """One operation. ``require_*`` raise Forbidden, in HDFS's words."""
 
     request: Request
@@ -73,7 +73,7 @@ def caller(request: Request) -> Delegation:
     user = (
         auth.user_by(request.headers.get("authorization", ""))
         or _by_session(request)
-        or believed(request.address, request.params.get("user.name", ""))
+        or trusted_user(request.address, request.params.get("user.name", ""))
     )
     if user is None:
         raise Unauthorized("Sign in: with a delegation= parameter or an Authorization: Bearer header.")
@@ -97,7 +97,7 @@ def _session_user(cookies: str) -> User | None:
     return user_by(f"session:{key}") if key else None
 
 
-def believed(address: str, name: str) -> User | None:
+def trusted_user(address: str, name: str) -> User | None:
     """The user that a client with this address may say it is, by ``user.name`` and without any proof, as HDFS does it:
     for nodes of a network that nobody else can reach. None when it may not."""
     if not name or not _is_trusted(address):

@@ -10,7 +10,7 @@ from base.accounts import audit
 from base.core.errors import BadRequest, Forbidden, LongshoreError
 from base.core.signals import about_jobs
 from base.files.store import delegation, open_store
-from base.files.who import KnownAccounts
+from base.files.store_actor import KnownAccounts
 from base.models import User
 from portal.webhdfs import changes, reads, shapes
 from portal.webhdfs.call import Call, caller

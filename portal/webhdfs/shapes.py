@@ -15,7 +15,7 @@ from base.core.errors import (
     Forbidden,
     LongshoreError,
     NotFound,
-    Spent,
+    TooManyRequests,
     Unauthorized,
 )
 from base.files.store.base import BadPath, Entry, PathExists, QuotaExceeded, StoreFull, StoreUnavailable, TreeUsage
@@ -40,7 +40,7 @@ _EXCEPTIONS: tuple[tuple[type[LongshoreError], str, int], ...] = (
     (BadRequest, "java.lang.IllegalArgumentException", 400),
     (StoreFull, f"{_HADOOP}hdfs.protocol.DSQuotaExceededException", 403),
     (StoreUnavailable, f"{_HADOOP}ipc.RetriableException", 503),
-    (Spent, f"{_HADOOP}ipc.RetriableException", 429),
+    (TooManyRequests, f"{_HADOOP}ipc.RetriableException", 429),
     (DatabaseUnavailable, f"{_HADOOP}ipc.RetriableException", 503),
     (DiskFull, f"{_HADOOP}ipc.RetriableException", 503),
 )

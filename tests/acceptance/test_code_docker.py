@@ -12,7 +12,7 @@ import httpx
 import pytest
 from hdfs import TokenClient
 
-from clusters.engines.docker.request import Sent
+from clusters.engines.docker.request import TarUpload
 from clusters.engines.docker.runtime import DockerRuntime
 from clusters.engines.runtime import FaultReason, Phase, Progress, RuntimeFault
 from clusters.engines.sample_image import CHANGES, SAMPLE_IMAGE, root_file_system, static_busybox
@@ -138,7 +138,7 @@ def test_a_copy_into_a_container_tells_how_far_it_is_and_can_be_given_up(
 
 def test_what_is_sent_is_never_in_memory_as_a_whole(tmp_path: Path) -> None:
     (tmp_path / "tar").write_bytes(b"x" * 100_000)
-    with Sent(tmp_path / "tar", lambda progress: None) as sent:
+    with TarUpload(tmp_path / "tar", lambda progress: None) as sent:
         assert len(sent.read(16_384)) == 16_384
 
 

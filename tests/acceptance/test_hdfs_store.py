@@ -13,7 +13,7 @@ from base.files.quota.writes import Writes
 from base.files.store import try_write
 from base.files.store.base import PARTS, PathNotFound, QuotaExceeded, Store, StoreFull, StoreUnavailable, fill
 from base.files.store.hdfs.store import HdfsStore
-from base.files.who import KnownAccounts
+from base.files.store_actor import KnownAccounts
 from base.models import User
 from tests.bed.hdfs_bed import HdfsBed
 from tests.contract_store import StoreContract, content

@@ -38,9 +38,9 @@ def root(
     monkeypatch.setattr(probe, "DEADLINE", LIMIT)
     for room in (gpus, survey):
         monkeypatch.setattr(room, "PATIENCE", LIMIT)
-    schemes.use(None)
+    schemes.set_engine_factory(None)
     yield api(admin)
-    schemes.use(None)
+    schemes.set_engine_factory(None)
 
 
 def bodies(host: BedNode) -> dict[str, dict[str, Any]]:
@@ -143,7 +143,7 @@ def test_the_portals_own_key_and_an_accepted_host_key_are_enough(
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))  # a user without any key of their own
     settings.HOME = tmp_path
-    schemes.use(None)
+    schemes.set_engine_factory(None)
     keys = authorized_keys(host)
     before, client = keys.read_text(), browse(admin)
     form = {"name": "by-page", "kind": "ssh", "ssh_to": f"root@{host.address}", "network": "host", "labels": ""}
@@ -165,4 +165,4 @@ def test_the_portals_own_key_and_an_accepted_host_key_are_enough(
         assert schemes.runtime_for("by-page").list() == []
     finally:
         keys.write_text(before)
-        schemes.use(None)
+        schemes.set_engine_factory(None)

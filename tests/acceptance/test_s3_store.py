@@ -33,7 +33,7 @@ from base.files.store.base import (
 from base.files.store.remote import Breaker
 from base.files.store.s3 import client, tree, writing
 from base.files.store.s3.store import S3Store
-from base.files.who import KnownAccounts
+from base.files.store_actor import KnownAccounts
 from base.models import User
 from tests.bed.s3_bed import SECRET, S3Bed
 from tests.contract_store import StoreContract, content

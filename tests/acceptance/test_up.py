@@ -16,7 +16,7 @@ from urllib.error import URLError
 
 import pytest
 
-from portal.supervisor import Ready
+from portal.supervisor import ReadinessWatch
 from tests.acceptance.portal import WHO, environment, free_port, processes_of
 from tests.helpers import LIMIT, quick, until
 
@@ -194,7 +194,7 @@ def test_a_taken_port_and_a_wrong_value_are_told_in_a_sentence(tmp_path: Path) -
 
 @pytest.mark.parametrize(("public", "said"), [("", "http://127.0.0.1:8080"), ("https://gpu.lab", "https://gpu.lab")])
 def test_it_says_that_it_is_ready_at_the_address_which_people_use(public: str, said: str) -> None:
-    assert Ready("0.0.0.0", "8080", "1", None, public=public)._sentence().endswith(f" is ready: {said}")
+    assert ReadinessWatch("0.0.0.0", "8080", "1", None, public=public)._sentence().endswith(f" is ready: {said}")
 
 
 def test_no_other_user_of_the_machine_reads_anything_of_it(monkeypatch: pytest.MonkeyPatch) -> None:

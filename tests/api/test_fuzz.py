@@ -134,14 +134,14 @@ def people(
 ) -> Iterator[list[Client]]:
     settings.HOME = tmp_path
     monkeypatch.setattr("django.test.client.WSGIRequest", PageRequest)  # as portal.asgi has it
-    schemes.use(lambda endpoint, tls_dir: Nowhere())
+    schemes.set_engine_factory(lambda endpoint, tls_dir: Nowhere())
     make_job("alice", "hello", state="RUNNING", node=make_node("hello"))
     guest, as_alice, as_admin = (Browser(raise_request_exception=False) for _ in range(3))
     with_token = Client(raise_request_exception=False, HTTP_AUTHORIZATION=f"Bearer {tokens.issue(admin, 3600)}")
     for client, user in ((as_alice, alice), (as_admin, admin)):
         client.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
     yield [as_admin, with_token, as_alice, guest]
-    schemes.use(None)
+    schemes.set_engine_factory(None)
 
 
 @pytest.mark.django_db

@@ -69,7 +69,7 @@ def job(alice: User) -> Iterator[Job]:
     cluster.settle()
     cluster.engines["n1"].print(cluster.task(job).container_name, f"{MARK}\n".encode())
     builders.add_event(job, "task.noted", MARK)
-    ended = {"state": "FAILED", "task_state": "FAILED", "exit_code": CODE, "exit": exits.of(CODE, MARK)}
+    ended = {"state": "FAILED", "task_state": "FAILED", "exit_code": CODE, "exit": exits.exit_for(CODE, MARK)}
     builders.make_job("alice", FAILED, text=f"// {MARK}\n{{}}", **ended)
     sweep = Sweep.objects.create(username="alice", name=FAILED, config="{}", parameters=[], created_at=timezone.now())
     Job.objects.filter(name=FAILED).update(sweep=sweep)
@@ -78,7 +78,7 @@ def job(alice: User) -> Iterator[Job]:
     first.pk, first.job, first.number, first.app_id = None, again, 1, "application_0_0"
     first.save(force_insert=True)
     yield job
-    schemes.use(None)
+    schemes.set_engine_factory(None)
 
 
 def routes(patterns: Any, prefix: str = "/") -> Iterator[str]:

@@ -138,7 +138,7 @@ def test_every_expression_of_the_dashboard_names_metrics_that_exist(api: Api, ad
     panels = [panel for panel in dashboard["panels"] if panel["type"] != "row"]
     expressions = [target["expr"] for panel in panels for target in panel["targets"]]
     named = {name for text in expressions for name in re.findall(r"\blongshore_\w+", text)}
-    processes.beat("scheduler")
+    processes.record_heartbeat("scheduler")
     assert store_state.is_store_up(LIMIT)
     known = set(read(api(admin).get("/metrics")))
     assert len(named) >= 20 and named - known == set()

@@ -98,13 +98,13 @@ def everybody(one_connection: None, admin: User, alice: User) -> Iterator[list[d
     def connect(endpoint: str, _: Any) -> Any:
         raise RuntimeFault(f"Nothing listens at {endpoint}.", reason=FaultReason.UNREACHABLE)
 
-    schemes.use(connect)
+    schemes.set_engine_factory(connect)
     sizes = {"cpus": 8, "memory_mb": 16000, "gpus": [{"id": "0", "type": "A100"}]}
     Node.objects.create(name="gpu-01", endpoint="tcp://gpu-01:2376", address="10.0.0.1", **sizes)
     submitted(alice, "hello")
     plain = {"Accept-Encoding": "identity"}
     yield [plain, *({**plain, "Authorization": f"Bearer {tokens.issue(user, 3600)}"} for user in (alice, admin))]
-    schemes.use(None)
+    schemes.set_engine_factory(None)
 
 
 def askers(case: schemathesis.Case, everybody: list[dict[str, str]]) -> list[dict[str, str]]:

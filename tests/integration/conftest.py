@@ -25,6 +25,6 @@ def cluster(alice: User, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     clock = Clock()
     random.seed(0)  # the pauses of retries are spread by chance: the same in each run
     monkeypatch.setattr(timezone, "now", clock.now)
-    monkeypatch.setattr(steady_clock, "steady", clock.steady)
+    monkeypatch.setattr(steady_clock, "monotonic_now", clock.steady)
     yield Cluster(alice, clock)
-    schemes.use(None)
+    schemes.set_engine_factory(None)

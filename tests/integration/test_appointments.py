@@ -24,7 +24,7 @@ def cluster(alice: User) -> Iterator[Cluster]:
     cluster = Cluster(alice, Clock())
     cluster.add_node("n1", gpus=2)
     yield cluster
-    schemes.use(None)
+    schemes.set_engine_factory(None)
 
 
 def appoint(admin: User, begin: float = 0, **values: Any) -> Appointment:

@@ -28,7 +28,7 @@ from base.models import ApiToken, AuditEvent, Heartbeat, LeaseRow, Shared, Ticke
 from base.wakes.lease import Fenced, Lease
 from clusters.models import Node
 from jobs.models import Event, Job, JobSecrets, Replay, Task
-from portal.backup import box, make, records, restore, settle
+from portal.backup import after_restore, encryption, make, records, restore
 from portal.backup.make import about
 from portal.backup.records import Records
 from portal.backup.tables import applied
@@ -41,7 +41,7 @@ PASSPHRASE = "a long passphrase"
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("LONGSHORE_BACKUP_PASSPHRASE", PASSPHRASE)
-    monkeypatch.setattr(box, "_MEMORY", 64)
+    monkeypatch.setattr(encryption, "_MEMORY", 64)
     monkeypatch.setattr(restore.time, "sleep", lambda seconds: None)
     yield
     shutil.rmtree(local_root(), ignore_errors=True)
@@ -161,7 +161,7 @@ def test_a_wrong_or_broken_file_changes_nothing(tmp_path: Path, monkeypatch: pyt
 def written(path: Path, *notes: dict[str, object]) -> Path:
     """A backup of this installation that somebody with the passphrase has made by hand: ``about`` and these notes."""
     with path.open("wb") as file:
-        records = Records(box.Sealing(file, PASSPHRASE, {"release": "1"}))
+        records = Records(encryption.Sealing(file, PASSPHRASE, {"release": "1"}))
         records.note("about", **about(), migrations=applied(MigrationLoader(connection)))
         for note in notes:
             records.note(**note)
@@ -211,7 +211,7 @@ def test_keys_that_are_in_the_database_alone_are_not_missing(tmp_path: Path, set
     make_node("gpu-7", tls_dir=there)
     value = shared._sealed("nodes/gpu-7/v1/key.pem", b"a key")
     Shared.objects.create(name="file:nodes/gpu-7/v1/key.pem", value=value)
-    assert list(settle.missing_keys()) == []
+    assert list(after_restore.missing_keys()) == []
     assert (shared.tls_here(there) / "key.pem").read_bytes() == b"a key"
 
 
@@ -234,7 +234,7 @@ def test_one_that_still_runs_is_not_replaced(tmp_path: Path, monkeypatch: pytest
 def test_a_backup_of_a_newer_release_is_refused_with_a_sentence(tmp_path: Path) -> None:
     path = tmp_path / "b"
     with path.open("wb") as file:
-        written = Records(box.Sealing(file, PASSPHRASE, {"release": "9.9"}))
+        written = Records(encryption.Sealing(file, PASSPHRASE, {"release": "9.9"}))
         written.note("about", **about(), migrations=[["jobs", "0001_initial"], ["jobs", "9999_contract_all"]])
         written.close()
     with pytest.raises(CommandError, match="of a newer release of Longshore: this one does not know jobs 9999"):

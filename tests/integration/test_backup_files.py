@@ -16,7 +16,7 @@ from pytest_django.fixtures import Settings
 
 from base.files.store import local_root, marker
 from base.files.store.local import LocalStore
-from portal.backup import box, files, restore
+from portal.backup import encryption, files, restore
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture(autouse=True)
 def _store(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("LONGSHORE_BACKUP_PASSPHRASE", "a long passphrase")
-    monkeypatch.setattr(box, "_MEMORY", 64)
+    monkeypatch.setattr(encryption, "_MEMORY", 64)
     monkeypatch.setattr(restore.time, "sleep", lambda seconds: None)
     settings.HOME, settings.STORE_ID = tmp_path / "home", None
     settings.HOME.mkdir()

@@ -8,7 +8,7 @@ from django_q.models import OrmQ
 
 from base.core.bulk import all_rows, all_values, insert_row, insert_rows
 from base.wakes import wake
-from base.wakes.broker import Gathering, WakingBroker
+from base.wakes.broker import GatheringBroker, WakingBroker
 from jobs.models import Event, Job, Task
 from jobs.queries import TaskRow, list_tasks
 from tests.builders import make_job
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db
 def test_orders_that_are_gathered_are_written_together_and_wake_workers_once(monkeypatch: pytest.MonkeyPatch) -> None:
     woken: list[str] = []
     monkeypatch.setattr(wake, "notify", woken.append)
-    gathering = Gathering()
+    gathering = GatheringBroker()
     gathering.write()
     assert woken == [], "nobody is woken for nothing"
     gathering.enqueue("one")

@@ -53,7 +53,7 @@ def cluster(admin: User, monkeypatch: pytest.MonkeyPatch) -> Iterator[Checked]:
     cluster = Checked(admin)
     monkeypatch.setattr(run, "_pause", lambda _: cluster.go_on())
     yield cluster
-    schemes.use(None)
+    schemes.set_engine_factory(None)
 
 
 def test_it_says_what_works_and_leaves_nothing(cluster: Checked, admin: User) -> None:

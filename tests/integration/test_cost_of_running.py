@@ -75,7 +75,7 @@ def compared(bob: Browser, nodes: list[Node], monkeypatch: pytest.MonkeyPatch) -
     """By address, beside a few and beside very many."""
     # What is asked now and then, whatever a page shows, does not get old meanwhile.
     monkeypatch.setattr(processes, "FRESH", math.inf)
-    monkeypatch.setattr(lengths.learnt, "seconds", math.inf)
+    monkeypatch.setattr(lengths.known_lengths, "seconds", math.inf)
     runs(nodes, 6)
     few = {address: cost(bob, address) for address in PAGES}
     Allocation.objects.all().delete()

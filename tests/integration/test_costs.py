@@ -48,7 +48,7 @@ def costs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str, Callable[[
     statements. A walk that does more each time returns what to walk then."""
     # What is looked up now and then, whatever is asked, does not get old between two walks.
     monkeypatch.setattr(processes, "FRESH", math.inf)
-    monkeypatch.setattr(lengths.learnt, "seconds", math.inf)
+    monkeypatch.setattr(lengths.known_lengths, "seconds", math.inf)
     monkeypatch.setattr(scores.recent_corrections, "seconds", math.inf)
     table: dict[str, Costs] = json.loads(TABLE.read_text())
     too_much: list[str] = []
@@ -208,5 +208,5 @@ def test_a_task(costs: Callable[..., None], cluster: Cluster) -> None:
 def test_a_process_that_shows_itself(costs: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "EVERY", 0.0)
     processes._shown.clear()
-    costs("a process that shows itself", lambda: processes.show("web"))
+    costs("a process that shows itself", lambda: processes.record_process("web"))
     processes._shown.clear()

@@ -20,7 +20,7 @@ def cluster(alice: User) -> Iterator[Cluster]:
     cluster = Cluster(alice, Clock())
     cluster.add_node("n1", gpus=2)
     yield cluster
-    schemes.use(None)
+    schemes.set_engine_factory(None)
 
 
 def test_jobs_go_where_the_page_said_and_the_node_is_empty(cluster: Cluster, admin: User) -> None:

@@ -27,9 +27,9 @@ def told(client: Client, report: Report) -> dict[str, Any]:
     fresh.who_lives()
     fresh.the_store()
     assert store_state.is_store_up(LIMIT)
-    processes.beat("workers")
-    processes.beat("sampler")
-    processes.beat("scheduler", report)
+    processes.record_heartbeat("workers")
+    processes.record_heartbeat("sampler")
+    processes.record_heartbeat("scheduler", report)
     answer: dict[str, Any] = client.get("/healthz").json()
     return answer
 

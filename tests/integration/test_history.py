@@ -85,14 +85,14 @@ def test_each_attempt_has_rows_of_its_own(cluster: Cluster) -> None:
     ("code", "outcome"), [(0, "SUCCEEDED"), (255, "FAILED"), (-7351, "STOPPED"), (-7120, "EVICTED"), (-7111, "LOST")]
 )
 def test_the_exit_says_what_it_was_used_for(code: int, outcome: str) -> None:
-    assert holdings.outcome_of(exits.of(code)) == outcome
+    assert holdings.outcome_of(exits.exit_for(code)) == outcome
     fill = importlib.import_module("jobs.migrations.0014_holdings_of_before")
     assert fill._outcome(code) == outcome
 
 
 def test_the_migration_knows_which_ends_were_the_jobs_own_fault() -> None:
     fill = importlib.import_module("jobs.migrations.0014_holdings_of_before")
-    assert {holdings.outcome_of(exits.of(code)) for code in fill.USERS_FAULT} == {"FAILED"}
+    assert {holdings.outcome_of(exits.exit_for(code)) for code in fill.USERS_FAULT} == {"FAILED"}
 
 
 def test_the_migration_writes_the_rows_of_tasks_from_before(cluster: Cluster) -> None:

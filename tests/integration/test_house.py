@@ -29,7 +29,7 @@ def cluster(alice: User, settings: Any, tmp_path: Path) -> Iterator[Cluster]:
     made = Cluster(alice, Clock())
     made.add_node()
     yield made
-    schemes.use(None)
+    schemes.set_engine_factory(None)
 
 
 def test_the_measures_count_every_floor() -> None:

@@ -14,7 +14,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from base.core.errors import BadRequest
-from base.hosts import here, joining, shared
+from base.hosts import joining, shared, this_host
 from base.hosts.joining import NotShared
 from base.models import Heartbeat, Host, Shared, User
 from base.wakes import processes
@@ -36,7 +36,7 @@ pytestmark = [
 
 @pytest.fixture(autouse=True)
 def homes(tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(here, "ALIVE", timedelta(hours=1))  # none is gone unless the test says so
+    monkeypatch.setattr(this_host, "ALIVE", timedelta(hours=1))  # none is gone unless the test says so
     settings.METRICS_DIR = tmp_path / "metrics"
     settings.HOME = tmp_path
     with connection.cursor() as cursor:
@@ -56,7 +56,7 @@ def test_one_with_the_same_keys_and_folders_joins(tmp_path: Path, settings: Any)
     another(tmp_path, settings)
     joining.join("store")
     assert Host.objects.count() == 2
-    assert len(here.others()) == 1
+    assert len(this_host.others()) == 1
 
 
 def test_one_with_other_keys_does_not(tmp_path: Path, settings: Any) -> None:
@@ -88,7 +88,7 @@ def test_one_with_other_folders_does_not(tmp_path: Path, settings: Any, what: st
         settings.METRICS_DIR = tmp_path / "other-metrics"
     with pytest.raises(NotShared, match=what):
         joining.join("store" if what == "LONGSHORE_METRICS" else "another store")
-    Host.objects.update(at=F("at") - here.ALIVE)  # the first one is gone
+    Host.objects.update(at=F("at") - this_host.ALIVE)  # the first one is gone
     joining.join("another store")
 
 
@@ -152,7 +152,7 @@ def test_what_was_sealed_with_other_keys_is_no_file(settings: Any) -> None:
 
 
 def test_a_process_is_not_taken_for_dead_because_clocks_differ(cluster: Cluster) -> None:
-    processes.beat("workers")
+    processes.record_heartbeat("workers")
     cluster.clock.set = timedelta(minutes=10)
     assert (processes.ages()["workers"] or 0) < 300, "the ten minutes are not in it"
     assert abs((Heartbeat.objects.get().at - (timezone.now() - cluster.clock.set)).total_seconds()) < 300

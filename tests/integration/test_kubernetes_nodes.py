@@ -22,7 +22,7 @@ from clusters.nodes.kubernetes.watch import ClusterFollower, Clusters
 from clusters.nodes.queries import load_idle_nodes, load_nodes
 from clusters.nodes.serializers import node_objects
 from clusters.nodes.services import register_node
-from portal.backup import settle
+from portal.backup import after_restore
 from tests.builders import make_node
 from tests.fakes.runtime import FakeRuntime
 from tests.hosts import Hosts
@@ -218,11 +218,11 @@ def test_a_node_that_its_cluster_does_not_hear_of_counts_as_silent_from_then_on(
     look_again(follower, engine)
     clusters = Clusters(follower.lease, lambda: None)
     clusters._followed = {(1, "", "", ""): follower}
-    looks = {name: Look(name, clock.steady(), True) for name in ("lab/gpu-1", "lab/gpu-2")}
+    looks = {name: Look(name, clock.monotonic_now(), True) for name in ("lab/gpu-1", "lab/gpu-2")}
     heard = clusters.heard(looks)
     assert heard["lab/gpu-2"] is looks["lab/gpu-2"]
     assert heard["lab/gpu-1"].reachable is False
-    assert clock.steady() - heard["lab/gpu-1"].since >= timedelta(seconds=39)  # type: ignore[operator]
+    assert clock.monotonic_now() - heard["lab/gpu-1"].since >= timedelta(seconds=39)  # type: ignore[operator]
     engine.add_host("gpu-1")
     look_again(follower, engine)
     assert clusters.heard(looks) is looks
@@ -271,7 +271,7 @@ def test_a_restored_portal_finds_the_keys_of_a_cluster_in_its_own_folder(
 ) -> None:
     cluster, _ = services.register_cluster(admin, {**BODY, "kubeconfig": KUBECONFIG})
     before, settings.HOME = Path(settings.HOME), tmp_path
-    settle._follow_home(before)
+    after_restore._follow_home(before)
     moved = tmp_path / Path(cluster.tls_dir).relative_to(before)
     assert Cluster.objects.get().tls_dir == str(moved)
     assert set(Node.objects.values_list("tls_dir", flat=True)) == {str(moved)}

@@ -11,7 +11,7 @@ import pytest
 
 from base.files.store import open_store, rules
 from base.files.store.base import StoreUnavailable, find
-from base.files.who import KnownAccounts
+from base.files.store_actor import KnownAccounts
 from base.models import User
 from jobs.metrics import janitor, places, ring, sharing
 from jobs.metrics.sharing import FOLDER, SharedRings, pack, unpack

@@ -41,9 +41,9 @@ from tests.keys import make_keys
 def engine() -> Iterator[FakeRuntime]:
     """One engine behind every endpoint."""
     engine = FakeRuntime(hostname="here", cpus=8, memory_mb=16_000)
-    schemes.use(lambda endpoint, tls_dir: engine)
+    schemes.set_engine_factory(lambda endpoint, tls_dir: engine)
     yield engine
-    schemes.use(None)
+    schemes.set_engine_factory(None)
 
 
 @pytest.fixture
@@ -83,13 +83,13 @@ def test_it_says_in_one_sentence_why_there_is_no_local_node(db: None, settings: 
     def nobody(endpoint: str, tls_dir: Path | None) -> FakeRuntime:
         raise RuntimeFault("No engine listens there.", reason=FaultReason.UNREACHABLE)
 
-    schemes.use(nobody)
+    schemes.set_engine_factory(nobody)
     try:
         with pytest.raises(BadRequest, match=r"^No engine listens there\.$"):
             settings.DOCKER_HOST = "unix:///nowhere"
             services.register_local_node()
     finally:
-        schemes.use(None)
+        schemes.set_engine_factory(None)
     assert not Node.objects.exists()
 
 

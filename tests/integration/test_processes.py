@@ -16,7 +16,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from base.hosts import here
+from base.hosts import this_host
 from base.models import Process, User
 from base.wakes import processes
 from base.wakes.lease import Lease
@@ -47,7 +47,7 @@ def home(settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
 
 def row(host: str, name: str, *, silent: float = 0, number: int = 1, holder: str = "", **more: Any) -> Process:
     """A process that was last seen so many seconds ago."""
-    at: datetime = here.now() - timedelta(seconds=silent)
+    at: datetime = this_host.database_now() - timedelta(seconds=silent)
     values = {"release": "0.1.0", "since": at - timedelta(hours=1), "report": {"free": 2**40, "total": 2**41}, **more}
     id = holder or f"{host} {name} {number}"
     return Process.objects.create(id=id, host=host, host_name=host, name=name, pid=number, at=at, **values)
@@ -63,26 +63,26 @@ def a_portal() -> None:
 
 
 def test_a_process_shows_itself_and_its_supervisor_and_takes_both_away_in_the_end() -> None:
-    processes.show("web")
-    processes.show("web")
+    processes.record_process("web")
+    processes.record_process("web")
     assert {(one.name, one.pid) for one in Process.objects.all()} == {
         ("web", os.getpid()),
         ("supervisor", os.getppid()),
     }
     (host,) = hosts.hosts()
     assert host.lives and host.total and all(one.since <= timezone.now() for one in host.processes)
-    processes.leave("web")
+    processes.forget_process("web")
     assert not Process.objects.exists()
 
 
 def test_showing_it_again_takes_little(django_assert_num_queries: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is done for ever, by each process."""
-    processes.show("web")
+    processes.record_process("web")
     first = set(Process.objects.values_list("id", "at"))
     monkeypatch.setattr(processes, "EVERY", 0.0)
     monkeypatch.setattr(processes, "_row", None)
     with django_assert_num_queries(4 if FEW == 2 else 1):  # PostgreSQL: its time twice, and the row of the host
-        processes.show("web")
+        processes.record_process("web")
     again = set(Process.objects.values_list("id", "at"))
     assert {id for id, _ in again} == {id for id, _ in first} and not again & first
 
@@ -93,19 +93,19 @@ def test_a_supervisor_that_was_stopped_is_shown_when_it_goes_on(monkeypatch: pyt
     for state in "STS":
         Process.objects.filter(name="supervisor").delete()
         monkeypatch.setattr(processes, "stat_of", lambda pid, state=state: [state, *"0" * 18, "1"])
-        processes.show("web")
+        processes.record_process("web")
         shown.append(Process.objects.filter(name="supervisor").exists())
     assert shown == [True, False, True]
 
 
 def test_what_ended_on_this_host_is_forgotten_by_who_starts_there() -> None:
-    row(here.host_id(), "scheduler", holder=processes.name_of(2**22))
+    row(this_host.host_id(), "scheduler", holder=processes.name_of(2**22))
     row("another", "scheduler", silent=6 * 86_400)
     row("long-gone", "scheduler", silent=8 * 86_400)
-    processes.show("scheduler")
+    processes.record_process("scheduler")
     assert set(Process.objects.values_list("host", "name")) == {
-        (here.host_id(), "scheduler"),
-        (here.host_id(), "supervisor"),
+        (this_host.host_id(), "scheduler"),
+        (this_host.host_id(), "supervisor"),
         ("another", "scheduler"),
     }
 
@@ -149,7 +149,7 @@ def test_what_somebody_should_look_at() -> None:
 
 def test_a_scheduler_of_an_older_release_acts_though_it_shows_no_process() -> None:
     fresh.who_lives()
-    processes.beat("scheduler")
+    processes.record_heartbeat("scheduler")
     row("new", "web")
     assert hosts.warnings(hosts.hosts()) == [
         "The scheduler that acts is on a host that is not listed, since its release is older.",

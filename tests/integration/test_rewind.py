@@ -31,7 +31,7 @@ def cluster(alice: User) -> Any:
     for name in ("n1", "n2"):
         cluster.add_node(name, gpus=4)
     yield cluster
-    schemes.use(None)
+    schemes.set_engine_factory(None)
 
 
 @pytest.fixture

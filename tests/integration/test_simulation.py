@@ -21,7 +21,7 @@ from clusters.models import Node, VcGrant, VirtualCluster
 from jobs import services
 from jobs.containers import tasks
 from jobs.models import Job, Task
-from jobs.planning.lifecycle import JOB_ENDS, TASK_ENDS, TASK_LIVE
+from jobs.planning.lifecycle import JOB_END_STATES, TASK_END_STATES, TASK_LIVE_STATES
 from jobs.scheduling.loop import GARBAGE
 from tests.cluster import Cluster
 from tests.integration.test_recovery import WorkerDied, dies, lives
@@ -29,7 +29,7 @@ from tests.integration.test_recovery import WorkerDied, dies, lives
 pytestmark = pytest.mark.django_db
 SEEDS = range(int(os.environ.get("LONGSHORE_SEEDS", "15")))
 STEPS = 60
-MET = {("success", "SUCCEEDED"), *(("end", state.value) for state in JOB_ENDS)}
+MET = {("success", "SUCCEEDED"), *(("end", state.value) for state in JOB_END_STATES)}
 
 
 class History:
@@ -237,11 +237,11 @@ class History:
         owners = Counter(status.labels[LABEL_TASK] for _, status in seen)
         assert not [task for task, count in owners.items() if count > 1], "a task has two containers"
         known = _rows("SELECT id, state, container_name, exit_code FROM jobs_task")
-        ended = {name: code for _, state, name, code in known if state in TASK_ENDS}
+        ended = {name: code for _, state, name, code in known if state in TASK_END_STATES}
         for node, status in seen:
             if status.phase is Phase.RUNNING and node not in self.was_away:
                 assert status.name not in ended, f"runs on though its task ended with {ended[status.name]}"
-        live = {str(id) for id, state, *_ in known if state in TASK_LIVE}
+        live = {str(id) for id, state, *_ in known if state in TASK_LIVE_STATES}
         held = _rows("SELECT owner, vc, gpu_ids FROM clusters_allocation")
         assert {owner for owner, *_ in held} == live, "an allocation without its live task"
         assert set(_rows(_STARTED)) <= MET, "it started before the jobs that it waits for"
@@ -263,7 +263,7 @@ class History:
                     self.cluster.engines[node].finish(status.name, 0)
             self.cluster.ahead(65)
             self.check()
-            if not Job.objects.exclude(state__in=sorted(JOB_ENDS)).exists() and not self.seen():
+            if not Job.objects.exclude(state__in=sorted(JOB_END_STATES)).exists() and not self.seen():
                 return
 
 
@@ -293,7 +293,7 @@ def test_every_job_settles_and_nothing_is_given_twice(cluster: Cluster, seed: in
     for _ in range(STEPS):
         history.step()
     history.calm()
-    assert list(Job.objects.exclude(state__in=sorted(JOB_ENDS)).values_list("name", "state")) == []
+    assert list(Job.objects.exclude(state__in=sorted(JOB_END_STATES)).values_list("name", "state")) == []
     assert not Job.objects.exclude(deleted_at=None).exists(), "a deleted job was not purged"
     cluster.assert_clean()
     assert all(node.held == {} for node in Node.objects.all())

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import uvicorn
 
-from base.core.errors import Crowded, TooLarge, TooSlow
+from base.core.errors import TooLarge, TooManyAtOnce, TooSlow
 from base.serving import bodies, connection
 from base.serving.bridge import PIECE, REFUSAL, Bridge
 from base.serving.connection import Connection
@@ -386,7 +386,7 @@ def test_so_many_bodies_are_on_the_disk_and_one_more_is_told(
     settings.FILE_UPLOAD_TEMP_DIR = str(tmp_path)
     monkeypatch.setattr(bodies, "ON_DISK", 1)
     first = bodies._new_file()
-    with pytest.raises(Crowded):
+    with pytest.raises(TooManyAtOnce):
         taken_in([b"x" * (3 << 20)], declared=True, limit=bodies.UPLOAD)
     first.close()
     assert taken_in([b"x" * (3 << 20)], declared=True, limit=bodies.UPLOAD)[1] == 3 << 20

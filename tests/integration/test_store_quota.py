@@ -15,7 +15,7 @@ from base.files.quota.writes import Writes
 from base.files.store import open_store
 from base.files.store.base import QuotaExceeded, fill, find
 from base.files.store.local import MARKER
-from base.files.who import KnownAccounts
+from base.files.store_actor import KnownAccounts
 from base.models import User
 from clusters.models import VcGrant, VirtualCluster
 from tests.helpers import LIMIT, until

@@ -62,7 +62,7 @@ def ends() -> Iterator[tuple[str, Exit]]:
     made = {exit.code for exit in (container(3), container(137, oom_killed=True))}
     for code in TABLE:
         if code not in (*made, exits.SUCCEEDED, exits.JOB_STOPPED, exits.TASK_STOPPED):
-            yield f"code {code}", exits.of(code)
+            yield f"code {code}", exits.exit_for(code)
 
 
 ENDS = dict(ends())
@@ -159,7 +159,7 @@ def test_heading_row_table_answers_and_events_agree(name: str, browse: Browse, a
 
 @pytest.mark.parametrize("code", TABLE)
 def test_what_is_stored_of_an_end_is_read_as_it_was(code: int) -> None:
-    exit = exits.of(code)
+    exit = exits.exit_for(code)
     assert read_exit(code, {"exit": exit.to_json()}) == exit
 
 

@@ -36,7 +36,7 @@ def rooms_of_the_pass(cluster: Cluster) -> dict[int, list[str]]:
     """The same as a pass of the scheduler decides it."""
     scheduler = cluster.scheduler
     seen = {name: watcher.look for name, watcher in cluster._watchers.items() if watcher.look}
-    world = scheduler._loader.world(clock.steady(), seen, {})
+    world = scheduler._loader.world(clock.monotonic_now(), seen, {})
     decided = turns(world.waiting, scene(world, world.nodes), only_tried=True)
     return {turn.job.id: turn.reservation.names for turn in decided if turn.reservation}
 
@@ -74,7 +74,7 @@ def test_what_is_printed_is_what_happens(cluster: Cluster, seed: int) -> None:
 def test_the_turns_of_many_jobs_take_as_many_queries_as_those_of_one(
     cluster: Cluster, django_assert_max_num_queries: Callable[[int], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lengths.learnt, "seconds", math.inf)  # nothing gets old meanwhile
+    monkeypatch.setattr(lengths.known_lengths, "seconds", math.inf)  # nothing gets old meanwhile
     cluster.add_node(cpus=1)
     jobs = [cluster.submit(name=f"j{at}").pk for at in range(30)]
     cluster.tick()

@@ -19,7 +19,7 @@ from django.db import OperationalError
 from base.models import LeaseRow
 from base.wakes.lease import PATIENCE, Fenced, Lease
 from jobs.models import Job
-from jobs.planning.lifecycle import JOB_ENDS
+from jobs.planning.lifecycle import JOB_END_STATES
 from jobs.scheduling import stamps
 from jobs.scheduling.loop import Scheduler
 from tests.cluster import Cluster
@@ -133,7 +133,7 @@ class TwoSchedulers(History):
             for _ in range(20):
                 self.cluster.settle(1)
                 self.cluster.ahead(5)
-            if not (Job.objects.exclude(state__in=sorted(JOB_ENDS), deleted_at=None).exists() or self.seen()):
+            if not (Job.objects.exclude(state__in=sorted(JOB_END_STATES), deleted_at=None).exists() or self.seen()):
                 return
 
     def step(self) -> None:
@@ -153,7 +153,7 @@ def test_every_job_settles_and_nothing_is_done_twice(
         history.step()
     history.calm_now = True
     history.calm_down()
-    assert list(Job.objects.exclude(state__in=sorted(JOB_ENDS)).values_list("name", "state")) == []
+    assert list(Job.objects.exclude(state__in=sorted(JOB_END_STATES)).values_list("name", "state")) == []
     assert not Job.objects.exclude(deleted_at=None).exists(), "a deleted job was not purged"
     cluster.assert_clean()
     for scheduler in history.schedulers.values():

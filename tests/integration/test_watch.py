@@ -38,9 +38,9 @@ class Failing(FakeRuntime):
 @pytest.fixture
 def failing() -> Iterator[Failing]:
     runtime = Failing(hostname="n1", images=frozenset({IMAGE}))
-    schemes.use(lambda endpoint, _: runtime)
+    schemes.set_engine_factory(lambda endpoint, _: runtime)
     yield runtime
-    schemes.use(None)
+    schemes.set_engine_factory(None)
 
 
 def test_a_watcher_outlives_any_exception_and_needs_no_database(failing: Failing) -> None:
@@ -88,7 +88,7 @@ class Several(FakeRuntime):
 
 
 def test_nodes_of_one_engine_are_watched_once_and_told_apart() -> None:
-    schemes.use(lambda endpoint, _: Several(hostname="control"))
+    schemes.set_engine_factory(lambda endpoint, _: Several(hostname="control"))
     watch = Watchers(lambda: None)
     try:
         watch.keep_up({name: Watched("fake://control") for name in ("n1", "n2")})
@@ -98,7 +98,7 @@ def test_nodes_of_one_engine_are_watched_once_and_told_apart() -> None:
         assert found == {"n1": ("n1", ["on-n1"]), "n2": ("n2", ["on-n2"])}
     finally:
         watch.stop()
-        schemes.use(None)
+        schemes.set_engine_factory(None)
 
 
 @pytest.mark.django_db

@@ -214,11 +214,11 @@ def count_queries(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], obj
     from django.test.utils import CaptureQueriesContext
 
     monkeypatch.setattr(processes, "FRESH", math.inf)
-    monkeypatch.setattr(lengths.learnt, "seconds", math.inf)
+    monkeypatch.setattr(lengths.known_lengths, "seconds", math.inf)
 
     def counted(act: Callable[[], object]) -> int:
-        processes.up()
-        lengths.learnt()
+        processes.live_processes()
+        lengths.known_lengths()
         with CaptureQueriesContext(connection) as captured:
             act()
         return len(captured)

@@ -48,7 +48,7 @@ FOUND = {
 
 @pytest.fixture
 def train(alice: User) -> Job:
-    exit_ = exits.of(exits.USER_FAILED, "worker-1 ended with exit code 1.")
+    exit_ = exits.exit_for(exits.USER_FAILED, "worker-1 ended with exit code 1.")
     job = make_job("alice", "train", state="FAILED", tasks=2, exit=exit_, failed_task=1)
     Attempt.objects.filter(job=job).update(diagnosis=FOUND)
     return job
@@ -99,7 +99,7 @@ def test_a_change_that_nobody_offered_is_refused(browse: Browse, train: Job, ali
 
 def test_a_job_that_is_tried_again_says_what_its_last_attempt_failed_of(browse: Browse, alice: User) -> None:
     job = make_job("alice", "train", config={"retryCount": 3})
-    fail_again(job, exits.of(exits.USER_FAILED, "worker-1 ended with exit code 1."), 1)
+    fail_again(job, exits.exit_for(exits.USER_FAILED, "worker-1 ended with exit code 1."), 1)
     Attempt.objects.filter(job=job, number=1).update(diagnosis=FOUND)
     for viewer, is_told in ((alice, True), (None, False)):
         shown = page(browse(viewer))
@@ -109,7 +109,7 @@ def test_a_job_that_is_tried_again_says_what_its_last_attempt_failed_of(browse: 
 
 def test_lists_say_it_too_while_the_job_is_tried_again(browse: Browse, alice: User) -> None:
     job = make_job("alice", "train", config={"retryCount": 3})
-    fail_again(job, exits.of(exits.USER_FAILED, "worker-1 ended with exit code 1."), 1)
+    fail_again(job, exits.exit_for(exits.USER_FAILED, "worker-1 ended with exit code 1."), 1)
     Attempt.objects.filter(job=job, number=1).update(diagnosis=FOUND)
     for path in ("/jobs", "/"):
         assert "Failed: Out of memory in worker-1." in page(browse(alice), path)

@@ -15,7 +15,7 @@ from playwright.sync_api import expect
 from base.files.quota import use as quota_use
 from base.files.store import open_store, rules
 from base.files.store.base import PathNotFound, StoreUnavailable
-from base.files.who import Who
+from base.files.store_actor import StoreActor
 from base.models import AuditEvent, User
 from portal.files import queries, tars
 from tests.helpers import LIMIT
@@ -340,13 +340,13 @@ class TestTar:
     def test_few_are_made_at_once_and_one_that_is_left_makes_room(self, browse: Browse, alice: User) -> None:
         put("/user/alice/out/a")
         client = browse(alice)
-        begun = [tars.FolderTar(Who.of(alice, open_store()), "/user/alice/out") for _ in range(tars.AT_ONCE)]
+        begun = [tars.FolderTar(StoreActor.of(alice, open_store()), "/user/alice/out") for _ in range(tars.AT_ONCE)]
         next(iter(begun[0]))
         assert client.get(f"{HOME}/out?do=tar").status_code == 503
         assert client.head(f"{HOME}/out?do=tar").status_code == 200
         for one in begun:
             one.close()
-        tars.FolderTar(Who.of(alice, open_store()), "/user/alice/out").close()
+        tars.FolderTar(StoreActor.of(alice, open_store()), "/user/alice/out").close()
 
 
 @pytest.mark.browser

@@ -23,7 +23,7 @@ from base.wakes.wake import hub
 from clusters.nodes import refusals
 from jobs import services, versions
 from jobs.models import Job, Task
-from portal.shared.live import stream, welcome
+from portal.shared.live import stream, stream_access
 from tests.builders import add_event, make_job, make_node
 from tests.helpers import LIMIT, until
 from tests.pages.conftest import Tab, session_of
@@ -125,7 +125,7 @@ def test_it_answers_404_for_a_job_that_is_not_there(site: str) -> None:
 
 
 def test_it_ends_when_the_user_signs_out(site: str, alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(welcome, "EVERY", 0.2)
+    monkeypatch.setattr(stream_access, "EVERY", 0.2)
     key = session_of(alice)
     with httpx.stream("GET", f"{site}/stream/page?page=home", cookies={"longshore": key}, timeout=LIMIT) as answer:
         assert answer.headers["content-type"].startswith("text/event-stream")

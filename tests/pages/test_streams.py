@@ -17,13 +17,13 @@ from django.utils import timezone
 
 from base.core.errors import LongshoreError
 from base.models import User
-from base.serving import seats
+from base.serving import guest_slots
 from clusters.engines import schemes
 from jobs.logs.follow import hub
 from jobs.models import Sweep
 from portal.page_urls import LIVE
 from portal.shared.live import page as live
-from portal.shared.live import welcome
+from portal.shared.live import stream_access
 from tests.cluster import Clock, Cluster
 from tests.helpers import LIMIT, quick, until
 from tests.pages.conftest import session_of
@@ -34,8 +34,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture(autouse=True)
 def _quick(settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     settings.HOME = tmp_path
-    monkeypatch.setattr(welcome, "EVERY", 0.2)
-    monkeypatch.setattr(welcome, "_KNOWN", 0.0)
+    monkeypatch.setattr(stream_access, "EVERY", 0.2)
+    monkeypatch.setattr(stream_access, "_KNOWN", 0.0)
     yield
     hub.close()
 
@@ -50,7 +50,7 @@ def job(alice: User) -> Iterator[Cluster]:
     hello.sweep = Sweep.objects.create(username="alice", name="lr", config="", parameters=[], created_at=timezone.now())
     hello.save()
     yield cluster
-    schemes.use(None)
+    schemes.set_engine_factory(None)
 
 
 def cluster_job(cluster: Cluster) -> Any:
@@ -109,7 +109,7 @@ def test_every_page_that_is_open_ends_within_five_seconds_when_its_reader(
     site: str, admin: User, job: Cluster, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     monkeypatch.undo()  # as often as it looks outside of tests
-    assert welcome.EVERY + welcome._KNOWN < 4, "a second is left for the rest"
+    assert stream_access.EVERY + stream_access._KNOWN < 4, "a second is left for the rest"
     session, began, ended = session_of(admin), list[str](), list[str]()
     kinds = sorted(set(LIVE) - {"replay"})
     readers = [threading.Thread(target=watch, args=(site, kind, session, began, ended), daemon=True) for kind in kinds]
@@ -164,7 +164,7 @@ def test_guests_have_few_places_and_who_has_signed_in_comes_in(site: str, alice:
             httpx.stream("GET", url, cookies={"longshore": session_of(alice)}, timeout=LIMIT)
         )
         assert mine.status_code == 200
-    until(lambda: seats.taken == 0, what="the guests' places are free again")
+    until(lambda: guest_slots.taken == 0, what="the guests' places are free again")
 
 
 def test_a_stream_takes_no_body(site: str) -> None:

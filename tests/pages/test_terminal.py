@@ -47,7 +47,7 @@ def cluster(alice: User, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     cluster.submit(name="train")
     cluster.settle()
     yield cluster
-    schemes.use(None)
+    schemes.set_engine_factory(None)
 
 
 @pytest.fixture

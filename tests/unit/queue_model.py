@@ -9,14 +9,14 @@ from datetime import UTC, datetime, timedelta
 from clusters.placement.fit import Demand, NodeView, Placement, PortDemand
 from clusters.placement.shares import Amount, Hold, Quota, add, of_gpus
 from jobs.planning.queue.lengths import Lengths
-from jobs.planning.queue.scene import NOTHING_LEARNT, POLICY, Policy, Runner, Scene, Waiting, as_evicted
+from jobs.planning.queue.scene import NO_LENGTHS, POLICY, Policy, Runner, Scene, SchedulableJob, as_evicted
 from jobs.planning.turns import Move, Turn, turns
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Played(Waiting):
+class Played(SchedulableJob):
     """``seconds`` is how long it runs, ``most`` what it says about that."""
 
     shape: tuple[Demand, ...]
@@ -57,7 +57,7 @@ class Play:
     waiting: list[Played] = field(default_factory=list)
     running: dict[int, tuple[Played, list[Placement]]] = field(default_factory=dict)
     started: dict[int, datetime] = field(default_factory=dict)  # first start
-    lengths: Lengths = NOTHING_LEARNT
+    lengths: Lengths = NO_LENGTHS
 
     def scene(self) -> Scene[Played]:
         return Scene(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from clusters.placement.shares import Right, quotas, wholes
+from clusters.placement.shares import Right, pool_totals, quotas
 from jobs.planning.queue.scene import Policy
 from jobs.planning.turns import Move, turns
 from tests.unit.queue_model import Play, Played, node, shape
@@ -18,7 +18,7 @@ PASS = 15  # seconds from one look at the queue to the next
 
 def cluster(gpus: int, kinds: str = "A", **rights: Right) -> Play:
     nodes = [node(f"n{at}", kind * gpus, cpus=64) for at, kind in enumerate(kinds)]
-    return Play(nodes, quotas(rights, *wholes(nodes)))
+    return Play(nodes, quotas(rights, *pool_totals(nodes)))
 
 
 def job(id: int, vc: str, gpus: int = 1, **values: object) -> Played:

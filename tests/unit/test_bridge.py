@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from base.serving.bridge import UNTAKEN, Bridge, Fair
+from base.serving.bridge import UNTAKEN, Bridge, FairThreadPool
 from tests.helpers import LIMIT
 
 
@@ -83,7 +83,7 @@ def test_an_address_that_does_not_take_large_answers_gets_no_more_of_them() -> N
 
 def test_when_all_leave_too_much_untaken_those_wait_that_leave_something() -> None:
     async def asked() -> None:
-        fair = Fair(16)
+        fair = FairThreadPool(16)
         for number in range(9):  # each a little less than it may
             fair.note_untaken(f"10.0.0.{number}", UNTAKEN - 1)
         waits = asyncio.create_task(_taken(fair, "10.0.0.0"))
@@ -96,7 +96,7 @@ def test_when_all_leave_too_much_untaken_those_wait_that_leave_something() -> No
     asyncio.run(asked())
 
 
-async def _taken(fair: Fair, address: str) -> None:
+async def _taken(fair: FairThreadPool, address: str) -> None:
     async with fair.take(address):
         pass
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from clusters.placement.fit import NodeView
-from jobs.checking.plan import ON_PURPOSE, NodeCheck, SecondJob, Served, judge, looking, peers_of, serving, why_not
+from jobs.checking.plan import ON_PURPOSE, JobAddress, NodeCheck, SecondJob, judge, looking, peers_of, serving, why_not
 from jobs.config.spec import read_value
 
-SERVED = [Served(f"n{number}", f"10.0.0.{number}", 30000 + number) for number in (1, 2, 3)]
+SERVED = [JobAddress(f"n{number}", f"10.0.0.{number}", 30000 + number) for number in (1, 2, 3)]
 
 
 def node(name: str = "n1", gpus: int = 0) -> NodeView:
@@ -109,7 +109,7 @@ def test_a_node_on_which_nothing_starts_says_why() -> None:
 
 
 def test_each_node_reaches_the_next_ones_and_never_itself() -> None:
-    many = [Served(f"n{number}", "a", 1) for number in range(20)]
+    many = [JobAddress(f"n{number}", "a", 1) for number in range(20)]
     assert [one.node for one in peers_of("n18", many)] == ["n19", "n0", "n1", "n2", "n3"]
     assert peers_of("n0", many[:1]) == []
 

@@ -7,7 +7,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portal.job.config import is_packed, laid_out
+from portal.job.config import is_packed, pretty_printed
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -18,18 +18,18 @@ VALUES = st.recursive(
 @given(VALUES)
 def test_it_says_the_same_as_before_and_is_the_same_laid_out_again(value: object) -> None:
     text = json.dumps(value)
-    assert json.loads(laid_out(text)) == value
-    assert laid_out(laid_out(text)) == laid_out(text)
+    assert json.loads(pretty_printed(text)) == value
+    assert pretty_printed(pretty_printed(text)) == pretty_printed(text)
 
 
 def test_numbers_comments_and_order_stay_as_they_were_sent() -> None:
     text = '{"b":1e3,/* why */"a":[],"c":{"d":[1,-2.50,],},}'
     wanted = '{\n  "b": 1e3,\n  /* why */"a": [],\n  "c": {\n    "d": [\n      1,\n      -2.50,\n    ],\n  },\n}\n'
-    assert laid_out(text) == wanted
+    assert pretty_printed(text) == wanted
 
 
 def test_what_is_no_json_stays_whole() -> None:
-    assert laid_out("a: {b: [1, 2") == "a: {b: [1, 2"
+    assert pretty_printed("a: {b: [1, 2") == "a: {b: [1, 2"
 
 
 def test_a_config_that_people_can_read_is_not_touched() -> None:

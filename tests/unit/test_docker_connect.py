@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from clusters.engines.docker import ssh
-from clusters.engines.docker.connect import API_VERSION, Ways, ask, open_client
+from clusters.engines.docker.connect import API_VERSION, EngineClients, ask, open_client
 from clusters.engines.docker.runtime import DockerRuntime
 from jobs.logs.places import STREAMS
 from tests.helpers import LIMIT
@@ -38,12 +38,12 @@ class Login:
 
 
 @pytest.fixture
-def ways(monkeypatch: pytest.MonkeyPatch) -> Ways:
-    monkeypatch.setattr(Ways, "_client", lambda self, timeout: Client())
-    return Ways("ssh://root@gpu-01")
+def ways(monkeypatch: pytest.MonkeyPatch) -> EngineClients:
+    monkeypatch.setattr(EngineClients, "_client", lambda self, timeout: Client())
+    return EngineClients("ssh://root@gpu-01")
 
 
-def test_one_slow_answer_does_not_cut_off_who_shares_its_connection(ways: Ways) -> None:
+def test_one_slow_answer_does_not_cut_off_who_shares_its_connection(ways: EngineClients) -> None:
     mine, slow = ways.quick(), ways.quick()
     client: Any = mine.__enter__()
     with pytest.raises(TimeoutError), slow:

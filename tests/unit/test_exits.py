@@ -23,7 +23,7 @@ def ended(code: int | None, *, oom: bool = False) -> ContainerStatus:
 
 def decide(code: int, *, retry_count: int = 0, done: int = 0, random_unit: float = 0.5, **more: bool) -> RetryDecision:
     return retries.decide_retry(
-        exits.of(code, **more),
+        exits.exit_for(code, **more),
         retry_count=retry_count,
         user_retries=done,
         platform_retries=done,
@@ -223,7 +223,7 @@ def test_what_is_never_tried_again_tells_users_what_to_do_instead() -> None:
     unsaid = [
         reason
         for reason, exit_ in permanent.items()
-        if exit_.remedy in ("", exits.of(exit_.code, permanent=True).remedy)
+        if exit_.remedy in ("", exits.exit_for(exit_.code, permanent=True).remedy)
     ]
     assert permanent and unsaid == []
 
@@ -292,7 +292,7 @@ def test_the_clusters_faults_are_tried_again_without_limit_and_cost_no_retry() -
 def test_what_ends_in_one_way_without_end_is_tried_again_ever_more_slowly_and_says_so() -> None:
     def decided(code: int, retry_count: int, alike: int) -> RetryDecision:
         done = dict.fromkeys(("user_retries", "platform_retries", "resource_retries"), 20)
-        return retries.decide_retry(exits.of(code), retry_count=retry_count, alike=alike, random_unit=0.5, **done)
+        return retries.decide_retry(exits.exit_for(code), retry_count=retry_count, alike=alike, random_unit=0.5, **done)
 
     assert [decided(193, 0, alike).delay for alike in (1, SLOW - 1, SLOW)] == [60, 60, LONGEST]
     assert decided(193, 0, SLOW).reason.startswith("Tried again in 10 min, as the last 8 attempts or more ended in the")

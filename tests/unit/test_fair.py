@@ -6,14 +6,14 @@ import asyncio
 from collections import Counter
 from contextlib import AsyncExitStack
 
-from base.serving.bridge import Fair
+from base.serving.bridge import FairThreadPool
 
 
 class Slow:
     """Addresses that send what never ends."""
 
     def __init__(self, threads: int) -> None:
-        self.fair = Fair(threads)
+        self.fair = FairThreadPool(threads)
         self.has: Counter[str] = Counter()
         self.tasks: dict[str, list[asyncio.Task[None]]] = {}
 

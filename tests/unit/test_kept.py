@@ -37,7 +37,7 @@ def test_a_step_that_raises_is_repeated(error: type[BaseException]) -> None:
         thread.stop()
 
     thread = KeptThread("it", step, longest=60)
-    thread.keep()
+    thread.ensure_running()
     assert calm.wait(LIMIT)
 
 
@@ -49,7 +49,7 @@ def test_one_that_keeps_failing_is_late() -> None:
         raise RuntimeError("again")
 
     thread = KeptThread("it", step, longest=LIMIT)
-    thread.keep()
+    thread.ensure_running()
     assert not thread.is_late()
     begin.set()
     until(thread.is_late, 30, what="three failures in a row")
@@ -67,10 +67,10 @@ def test_a_stuck_one_is_replaced_and_ends_when_it_comes_back(stuck: threading.Ev
             thread._stopped.wait(0.01)
 
     thread = KeptThread("it", step, longest=0.05)
-    thread.keep()
+    thread.ensure_running()
     until(lambda: seen and thread.age() > 0.05, 30)
     assert thread.is_late()
-    thread.keep()
+    thread.ensure_running()
     until(lambda: len(seen) > 3, 30, what="the new one works")
     stuck.set()
     seen[0].join(LIMIT)
@@ -81,7 +81,7 @@ def test_a_stuck_one_is_replaced_and_ends_when_it_comes_back(stuck: threading.Ev
 def test_threads_that_stay_stuck_do_not_pile_up(stuck: threading.Event) -> None:
     thread = KeptThread("piles up", lambda: bool(stuck.wait()) and None, longest=0.0)
     for _ in range(20):
-        thread.keep()
+        thread.ensure_running()
     assert sum(one.name == "piles up" for one in threading.enumerate()) <= 5
     thread.stop()
 
@@ -90,7 +90,7 @@ def test_keep_leaves_a_working_one_alone(stuck: threading.Event) -> None:
     started: list[int] = []
     thread = KeptThread("it", lambda: started.append(1) or (bool(stuck.wait()) and None), longest=LIMIT)  # type: ignore[func-returns-value]
     for _ in range(5):
-        thread.keep()
+        thread.ensure_running()
     until(lambda: started, 30)
     assert started == [1]
     thread.stop()

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.planning.lifecycle import (
-    JOB_ENDS,
+    JOB_END_STATES,
     JOB_MOVES,
-    TASK_ENDS,
-    TASK_LIVE,
+    TASK_END_STATES,
+    TASK_LIVE_STATES,
     TASK_MOVES,
     IllegalMove,
     JobState,
@@ -71,9 +71,9 @@ def test_no_walk_of_a_task_visits_a_state_twice(wishes: list[TaskState]) -> None
 def test_every_state_is_in_the_tables_and_ends_are_final() -> None:
     assert set(TASK_MOVES) == set(TaskState)
     assert set(JOB_MOVES) == set(JobState)
-    assert all(not TASK_MOVES[state] for state in TASK_ENDS)
-    assert all(not JOB_MOVES[state] for state in JOB_ENDS)
-    assert set(TaskState) == TASK_ENDS | TASK_LIVE | {TaskState.WAITING}
+    assert all(not TASK_MOVES[state] for state in TASK_END_STATES)
+    assert all(not JOB_MOVES[state] for state in JOB_END_STATES)
+    assert set(TaskState) == TASK_END_STATES | TASK_LIVE_STATES | {TaskState.WAITING}
 
 
 def test_v1_words_of_a_job() -> None:

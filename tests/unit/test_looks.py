@@ -12,11 +12,11 @@ from functools import partial
 import pytest
 
 from clusters.engines import schemes
-from clusters.engines import turns as turning
 from clusters.engines import watch as watching
+from clusters.engines import watcher_pool as turning
 from clusters.engines.runtime import LABEL_TASK, ContainerRequest
-from clusters.engines.turns import Turns
 from clusters.engines.watch import Watched, Watchers
+from clusters.engines.watcher_pool import WatcherPool
 from tests.fakes.runtime import FakeRuntime
 from tests.helpers import LIMIT, until
 
@@ -33,21 +33,21 @@ def _unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def turns() -> Iterator[Turns]:
-    turns = Turns()
-    turns.keep()
+def turns() -> Iterator[WatcherPool]:
+    turns = WatcherPool()
+    turns.ensure_running()
     yield turns
     turns.stop()
 
 
-def at_once(turns: Turns, do: Callable[[], None]) -> None:
+def at_once(turns: WatcherPool, do: Callable[[], None]) -> None:
     turns.at(time.monotonic(), do)
 
 
 @contextmanager
 def watching_all(runtimes: Mapping[str, FakeRuntime]) -> Iterator[Watchers]:
     """Watchers of these engines by their endpoints, which end with the block, their threads too."""
-    schemes.use(lambda endpoint, _: runtimes[endpoint])
+    schemes.set_engine_factory(lambda endpoint, _: runtimes[endpoint])
     watch = Watchers(lambda: None)
     try:
         yield watch
@@ -55,11 +55,11 @@ def watching_all(runtimes: Mapping[str, FakeRuntime]) -> Iterator[Watchers]:
         watch.stop()
         for runtime in runtimes.values():
             runtime.cut()
-        schemes.use(None)
+        schemes.set_engine_factory(None)
 
 
 def test_each_gets_its_turn_when_it_is_due() -> None:
-    class Noting(Turns):
+    class Noting(WatcherPool):
         def _begin(self, do: Callable[[], None]) -> None:
             begun.append(do.args[0])  # type: ignore[attr-defined]
             super()._begin(do)
@@ -70,14 +70,14 @@ def test_each_gets_its_turn_when_it_is_due() -> None:
     due = {"third": 0.3, "first": 0.0, "second": 0.15}
     for name, later in due.items():
         turns.at(now + later, partial(lambda name: seen.update({name: time.monotonic()}), name))
-    turns.keep()
+    turns.ensure_running()
     until(lambda: len(seen) == 3, what="all had their turn")
     turns.stop()
     assert begun == ["first", "second", "third"]
     assert all(seen[name] >= now + later for name, later in due.items())
 
 
-def test_what_hangs_delays_no_other(turns: Turns, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_hangs_delays_no_other(turns: WatcherPool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turning, "QUICK", 0.05)
     monkeypatch.setattr(turning, "MOST", 4)
     free, done = threading.Event(), threading.Event()
@@ -90,7 +90,7 @@ def test_what_hangs_delays_no_other(turns: Turns, monkeypatch: pytest.MonkeyPatc
         free.set()
 
 
-def test_what_raises_stops_nothing(turns: Turns) -> None:
+def test_what_raises_stops_nothing(turns: WatcherPool) -> None:
     done = threading.Event()
     at_once(turns, lambda: 1 / 0)  # type: ignore[arg-type,return-value]
     at_once(turns, done.set)

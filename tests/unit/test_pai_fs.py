@@ -16,7 +16,7 @@ from client.pai_fs.config import Config
 from client.pai_fs.copying import copy
 from client.pai_fs.errors import CheckFailed, GaveUp, NoSuchPath, PaiFsError, Unreachable
 from client.pai_fs.main import run
-from client.pai_fs.places import LocalFile, Near, RemotePlace, part_of, place
+from client.pai_fs.places import LocalFile, LocalSide, RemotePlace, part_of, place
 from client.pai_fs.remote import Remote, RemoteEntry
 
 
@@ -27,7 +27,7 @@ def _own_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(copying, "FIRST_PAUSE", 0.0)
 
 
-class Shaky(Near):
+class Shaky(LocalSide):
     """A folder that stands for the other side: its connection breaks after so many bytes, so many times."""
 
     def __init__(self, path: str, after: int, times: int) -> None:
@@ -37,7 +37,7 @@ class Shaky(Near):
     def add(self, name: str, pieces: Iterator[bytes]) -> None:
         super().add(name, self._breaking(pieces))
 
-    def split(self) -> tuple[Near, str]:
+    def split(self) -> tuple[LocalSide, str]:
         folder, name = super().split()
         shaky = Shaky(folder.path, self.after, self.times)
         return shaky, name
@@ -65,9 +65,9 @@ class Silent:
     def at(self, name: str, done: int) -> None: ...
 
 
-def take(source: str, target: Near, **more: bool) -> copying.Copied:
+def take(source: str, target: LocalSide, **more: bool) -> copying.CopyTotals:
     options = {"contents": False, "recursive": False, "force": False, **more}
-    return copy(Near(source), target, progress=Silent(), **options)
+    return copy(LocalSide(source), target, progress=Silent(), **options)
 
 
 def test_a_large_file_goes_on_where_it_broke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,11 +86,13 @@ def test_a_large_file_goes_on_where_it_broke(tmp_path: Path, monkeypatch: pytest
 def test_an_interrupted_copy_is_gone_on_with_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(copying, "SMALL", 10)
     (tmp_path / "file").write_bytes(b"0123456789abcdef")
-    target = Near(str(tmp_path / "copy"))
-    (file,) = Near(str(tmp_path / "file")).files()[1]
+    target = LocalSide(str(tmp_path / "copy"))
+    (file,) = LocalSide(str(tmp_path / "file")).files()[1]
     (tmp_path / part_of("copy", file.mark)).write_bytes(b"0123")
     read: list[int] = []
-    monkeypatch.setattr(Near, "read", lambda self, name, offset, most: read.append(offset) or iter([b"456789abcdef"]))
+    monkeypatch.setattr(
+        LocalSide, "read", lambda self, name, offset, most: read.append(offset) or iter([b"456789abcdef"])
+    )
     take(str(tmp_path / "file"), target)
     assert read == [4] and (tmp_path / "copy").read_bytes() == b"0123456789abcdef"
 
@@ -104,9 +106,9 @@ def test_it_gives_up_after_some_tries(tmp_path: Path) -> None:
 
 def test_a_file_that_changes_meanwhile_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_bytes(b"x" * 100)
-    monkeypatch.setattr(Near, "_file", lambda self, name: LocalFile(name, 101, "m"))
+    monkeypatch.setattr(LocalSide, "_file", lambda self, name: LocalFile(name, 101, "m"))
     with pytest.raises(CheckFailed):
-        take(str(tmp_path / "file"), Near(str(tmp_path / "copy")))
+        take(str(tmp_path / "file"), LocalSide(str(tmp_path / "copy")))
 
 
 def test_a_length_that_was_shown_too_short_spoils_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,13 +117,13 @@ def test_a_length_that_was_shown_too_short_spoils_nothing(tmp_path: Path, monkey
     monkeypatch.setattr(copying, "SMALL", 1 << 20)
     content = os.urandom(11 << 20)
     (tmp_path / "big").write_bytes(content)
-    target = Near(str(tmp_path / "copy"))
-    (file,) = Near(str(tmp_path / "big")).files()[1]
+    target = LocalSide(str(tmp_path / "copy"))
+    (file,) = LocalSide(str(tmp_path / "big")).files()[1]
     part = tmp_path / part_of("copy", file.mark)
     part.write_bytes(content[: 2 << 20])
-    true_size, lies = Near.size, [1 << 20]
+    true_size, lies = LocalSide.size, [1 << 20]
     monkeypatch.setattr(
-        Near, "size", lambda self, name: lies.pop() if lies and "part" in name else true_size(self, name)
+        LocalSide, "size", lambda self, name: lies.pop() if lies and "part" in name else true_size(self, name)
     )
     take(str(tmp_path / "big"), target)
     assert (tmp_path / "copy").read_bytes() == content and lies == []
@@ -130,15 +132,15 @@ def test_a_length_that_was_shown_too_short_spoils_nothing(tmp_path: Path, monkey
 def test_a_failure_on_this_side_is_told_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tries = 0
 
-    def full(self: Near, name: str, pieces: Iterator[bytes]) -> None:
+    def full(self: LocalSide, name: str, pieces: Iterator[bytes]) -> None:
         nonlocal tries
         tries += 1
         raise OSError(28, "No space left on device", name)
 
-    monkeypatch.setattr(Near, "add", full)
+    monkeypatch.setattr(LocalSide, "add", full)
     (tmp_path / "file").write_bytes(b"x")
     with pytest.raises(OSError, match="No space left"):
-        take(str(tmp_path / "file"), Near(str(tmp_path / "copy")))
+        take(str(tmp_path / "file"), LocalSide(str(tmp_path / "copy")))
     assert tries == 1 and sorted(os.listdir(tmp_path)) == ["file"]
 
 
@@ -146,7 +148,7 @@ def test_nothing_is_copied_onto_itself(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("precious")
     for target in (tmp_path / "file", tmp_path):
         with pytest.raises(PaiFsError, match="onto itself"):
-            take(str(tmp_path / "file"), Near(str(target)), force=True)
+            take(str(tmp_path / "file"), LocalSide(str(target)), force=True)
     assert (tmp_path / "file").read_text() == "precious"
 
 
@@ -159,11 +161,11 @@ def test_links_are_followed_and_loops_not_and_names_of_any_length_fit(tmp_path: 
     (source / "link").symlink_to(tmp_path / "beside")
     (source / "again").symlink_to(tmp_path / "beside")
     (source / "real" / "loop").symlink_to(source)
-    assert take(str(source), Near(str(tmp_path / "b")), recursive=True).files == 3
+    assert take(str(source), LocalSide(str(tmp_path / "b")), recursive=True).files == 3
     assert (tmp_path / "b" / "link" / "y").read_text() == "y"
     (source / "broken").symlink_to("nowhere")
     with pytest.raises(PaiFsError, match="broken does not exist"):
-        take(str(source), Near(str(tmp_path / "c")), recursive=True)
+        take(str(source), LocalSide(str(tmp_path / "c")), recursive=True)
     assert not (tmp_path / "c").exists()
 
 
@@ -174,17 +176,17 @@ def test_folders_are_copied_as_cp_does(tmp_path: Path) -> None:
     (tmp_path / "a" / "empty").mkdir()
     source = str(tmp_path / "a")
     with pytest.raises(PaiFsError, match="use -r"):
-        take(source, Near(str(tmp_path / "new")))
-    assert take(source, Near(str(tmp_path / "new")), recursive=True).files == 3
+        take(source, LocalSide(str(tmp_path / "new")))
+    assert take(source, LocalSide(str(tmp_path / "new")), recursive=True).files == 3
     assert (tmp_path / "new" / "b" / ".h").read_text() == "a/b/.h" and (tmp_path / "new" / "empty").is_dir()
-    take(source, Near(str(tmp_path / "new")), recursive=True)
+    take(source, LocalSide(str(tmp_path / "new")), recursive=True)
     assert (tmp_path / "new" / "a" / "x").exists(), "into a folder that is there"
     (tmp_path / "third").mkdir()
-    take(source, Near(str(tmp_path / "third")), recursive=True, contents=True)
+    take(source, LocalSide(str(tmp_path / "third")), recursive=True, contents=True)
     assert (tmp_path / "third" / "x").exists()
     with pytest.raises(PaiFsError, match="-f replaces"):
-        take(source, Near(str(tmp_path / "third")), recursive=True, contents=True)
-    take(source, Near(str(tmp_path / "third")), recursive=True, contents=True, force=True)
+        take(source, LocalSide(str(tmp_path / "third")), recursive=True, contents=True)
+    take(source, LocalSide(str(tmp_path / "third")), recursive=True, contents=True, force=True)
 
 
 class Asked:
@@ -220,12 +222,12 @@ def test_each_small_file_takes_one_request(tmp_path: Path) -> None:
         (tmp_path / "code" / f"{number}.py").write_text("x")
     portal = Asked({"/users/mira": True})
     far: Any = RemotePlace("/users/mira", cast(Remote, portal))
-    copy(Near(str(tmp_path / "code")), far, contents=False, recursive=True, force=False, progress=Silent())
+    copy(LocalSide(str(tmp_path / "code")), far, contents=False, recursive=True, force=False, progress=Silent())
     assert portal.calls.count("create") == 20 and len(portal.calls) <= 25, portal.calls
     taken: Any = RemotePlace("/users/mira", cast(Remote, Asked({"/users/mira": True, "/users/mira/code": True,
                                                           "/users/mira/code/7.py": False})))  # fmt: skip
     with pytest.raises(PaiFsError, match=r"7\.py exists already"):
-        copy(Near(str(tmp_path / "code")), taken, contents=False, recursive=True, force=False, progress=Silent())
+        copy(LocalSide(str(tmp_path / "code")), taken, contents=False, recursive=True, force=False, progress=Silent())
 
 
 def test_paths_in_the_store_have_no_host() -> None:

@@ -15,7 +15,15 @@ from clusters.placement.fit import NodeView
 from clusters.placement.shares import Quota
 from jobs.config.demands import demands
 from jobs.config.spec import JobSpec
-from jobs.planning.lifecycle import JOB_ENDS, TASK_ENDS, TASK_LIVE, JobState, TaskState, move_job, move_task
+from jobs.planning.lifecycle import (
+    JOB_END_STATES,
+    TASK_END_STATES,
+    TASK_LIVE_STATES,
+    JobState,
+    TaskState,
+    move_job,
+    move_task,
+)
 from jobs.planning.planner import MOST_SETTLED, plan
 from jobs.planning.world import JobView, OrderKind, Owner, TaskView, World
 
@@ -101,7 +109,7 @@ def test_a_task_beside_its_node(
     made = plan(world(live=[(job(), [the_task])], looks=observed))
     changes = [change for one in made.jobs for change in one.changes]
     assert [change.after for change in changes] == ([after] if after else [])
-    if after in TASK_ENDS:
+    if after in TASK_END_STATES:
         assert changes[0].exit is not None
         assert changes[0].exit.code == code
 
@@ -295,7 +303,7 @@ def worlds(draw: st.DrawFn) -> World:
         for index in range(draw(st.integers(1, 3))):
             id += 1
             state = draw(STATES)
-            ended = {"exit": {"code": 1, "sentence": ""}} if state in TASK_ENDS else {}
+            ended = {"exit": {"code": 1, "sentence": ""}} if state in TASK_END_STATES else {}
             tasks.append(
                 task(id, state, job_id, index, changed_at=draw(MOMENTS), fact_at=draw(st.none() | MOMENTS),
                      ordered_at=draw(st.none() | MOMENTS), node=draw(st.sampled_from(["n1", "n2", "gone"])),
@@ -331,7 +339,7 @@ def test_any_plan_is_legal_and_whole(given_world: World) -> None:
             assert move_task(change.task.state, change.after) is change.after
         if one.after:
             move_job(one.job.state, one.after)
-            assert one.after in JOB_ENDS
+            assert one.after in JOB_END_STATES
         if one.placements:
             move_job(one.job.state, JobState.RUNNING)
             assert len(one.placements) == one.job.spec.total_tasks, "a gang was half placed"
@@ -340,7 +348,7 @@ def test_any_plan_is_legal_and_whole(given_world: World) -> None:
                 taken.setdefault(place.node, []).extend(place.gpu_ids)
         if one.after or one.retry:
             assert_nothing_lives(
-                given_world, one.job.id, {change.task.id for change in one.changes if change.after in TASK_ENDS}
+                given_world, one.job.id, {change.task.id for change in one.changes if change.after in TASK_END_STATES}
             )
     for name, gpus in taken.items():
         held = made.quarantine[name][0]
@@ -352,4 +360,4 @@ def test_any_plan_is_legal_and_whole(given_world: World) -> None:
 def assert_nothing_lives(given_world: World, job_id: int, ending: set[int]) -> None:
     for view, tasks in given_world.live:
         if view.id == job_id:
-            assert not [one for one in tasks if one.state in TASK_LIVE and one.id not in ending]
+            assert not [one for one in tasks if one.state in TASK_LIVE_STATES and one.id not in ending]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from base.serving.connection import believing
+from base.serving.connection import trusting_proxies
 
 
 def seen(client: str, settings: Any, **headers: str) -> tuple[Any, str]:
@@ -20,7 +20,7 @@ def seen(client: str, settings: Any, **headers: str) -> tuple[Any, str]:
 
     coded = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
     scope = {"type": "http", "client": (client, 5), "scheme": "http", "headers": coded}
-    asyncio.run(believing(application)(scope, None, None))
+    asyncio.run(trusting_proxies(application)(scope, None, None))
     return found["client"] and found["client"][0], found["scheme"]
 
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from clusters.placement.free import FreeNodes
-from clusters.placement.shares import Hold, Quota, Right, quotas, wholes
+from clusters.placement.shares import Hold, Quota, Right, pool_totals, quotas
 from jobs.planning.queue.lengths import Lengths, LikeJobs
 from jobs.planning.queue.lines import VcQueue
 from jobs.planning.queue.reservations import _Spot, nearest
@@ -26,7 +26,7 @@ def job(id: int, vc: str = "a", gpus: int = 1, tasks: int = 1, **values: object)
 def play(*gpus: str, rights: dict[str, Right] = HALVES, running: tuple[Played, ...] = ()) -> Play:
     """On nodes with these GPUs, with jobs that came one after the other and run."""
     nodes = [node(f"n{at}", each) for at, each in enumerate(gpus)]
-    made = Play(nodes, quotas(rights, *wholes(nodes)))
+    made = Play(nodes, quotas(rights, *pool_totals(nodes)))
     for each in running:
         made.waiting = [each]
         made.step(1)
@@ -113,7 +113,7 @@ def evictions(made: Play, *waiting: Played, passes: int = 8) -> list[int]:
 def two_types(first: str, *running: Played) -> Play:
     """A node with GPUs of type A, and one with five of type B and a single core."""
     nodes = [node("n0", first), node("n1", "BBBBB", cpus=1)]
-    made = Play(nodes, quotas(HALVES, *wholes(nodes)))
+    made = Play(nodes, quotas(HALVES, *pool_totals(nodes)))
     for each in running:
         made.waiting = [replace(each, seconds=10_000)]
         made.step(1)

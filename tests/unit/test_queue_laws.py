@@ -11,7 +11,17 @@ from hypothesis import strategies as st
 
 from clusters.placement.fit import NodeView, PortDemand
 from clusters.placement.free import FreeNodes
-from clusters.placement.shares import Right, above_ceiling, add, asked, freed, is_within, over, quotas, wholes
+from clusters.placement.shares import (
+    Right,
+    above_ceiling,
+    add,
+    asked,
+    exceeded,
+    is_within,
+    nodes_without,
+    pool_totals,
+    quotas,
+)
 from jobs.planning.queue import reclaim
 from jobs.planning.queue.lengths import Lengths, LikeJobs
 from jobs.planning.queue.scene import REST, Policy, Runner
@@ -42,7 +52,7 @@ def plays(draw: st.DrawFn) -> Play:
         most = max(percent, draw(st.sampled_from([25, 50, 100, 100])))
         caps = {name: draw(st.sampled_from([None, None, 2])) for name in ("user_gpus", "user_jobs")}
         rights[vc] = Right(percent, most, stopped=draw(st.integers(0, 9)) == 0, **caps)
-    return Play(nodes, quotas(rights, *wholes(nodes)))
+    return Play(nodes, quotas(rights, *pool_totals(nodes)))
 
 
 @st.composite
@@ -124,7 +134,7 @@ def test_no_virtual_cluster_is_above_its_ceiling_and_no_user_above_their_cap(
 
 def would_fit(before: Play, made: list[Turn[Played]], turn: Turn[Played], gone: list[Runner[Played]]) -> bool:
     """Whether the job of this turn fits beside those whose turn was before, and beside what is kept for others."""
-    free = FreeNodes(freed(before.views(), [hold for one in gone for hold in one.holds]))
+    free = FreeNodes(nodes_without(before.views(), [hold for one in gone for hold in one.holds]))
     for other in made[: made.index(turn)]:
         if other.move is Move.GO:
             free.take(other.job.shape, other.placements)
@@ -165,7 +175,7 @@ def borrows(before: Play, job: Played) -> bool:
         assert other.started_at is not None and job.started_at is not None
         if other.vc == job.vc and (other.started_at, other.id) <= (job.started_at, job.id):
             add(use, before.amount(other))
-    return any(mine.get(what) for what in over({}, use, before.quotas[job.vc].guarantee, named_only=False))
+    return any(mine.get(what) for what in exceeded({}, use, before.quotas[job.vc].guarantee, named_only=False))
 
 
 @worlds
@@ -265,7 +275,7 @@ def test_nobody_starves_beside_more_virtual_clusters_than_get_a_reservation(
     start beside what is kept for others."""
     rights = {"a": Right(25), "b": Right(25), "c": Right(50)}
     play = Play([node(one.name, "A" * len(one.gpus), one.cpus) for one in play.nodes], policy=Policy(reservations=most))
-    play.quotas = quotas(rights, *wholes(play.nodes))
+    play.quotas = quotas(rights, *pool_totals(play.nodes))
     mine = Played(id=50, vc="c", username="w", name="mine", since="0050", priority=1, shape=large, seconds=10)  # type: ignore[arg-type]
     alone = Play(play.nodes, play.quotas, waiting=[mine])
     alone.step()
@@ -294,7 +304,7 @@ def test_a_reserved_job_starts_no_later_than_without_others_behind_it(
         nodes = [node(f"n{at}", "A" * 2 * each) for at, each in enumerate(gpus)]
         rights = {"a": Right(100)}
         lengths = Lengths((LikeJobs("u", f"j{seconds}", 1, "a"), seconds) for seconds in learnt)
-        play = Play(nodes, quotas(rights, *wholes(nodes)), lengths=lengths)
+        play = Play(nodes, quotas(rights, *pool_totals(nodes)), lengths=lengths)
         play.waiting = [replace(job, vc="a", priority=0, most=job.seconds, preemptible=False) for job in first]
         play.step()
         play.policy = Policy(depth=depth)

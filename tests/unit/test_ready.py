@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from portal import supervisor
-from portal.supervisor import Ready
+from portal.supervisor import ReadinessWatch
 
 
 @pytest.fixture
@@ -19,9 +19,9 @@ def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return lines
 
 
-def ready_after(seconds: float, ages: dict[str, float | None], monkeypatch: pytest.MonkeyPatch) -> Ready:
+def ready_after(seconds: float, ages: dict[str, float | None], monkeypatch: pytest.MonkeyPatch) -> ReadinessWatch:
     monkeypatch.setattr(supervisor, "time", SimpleNamespace(monotonic=lambda: 1000.0))
-    found = Ready("127.0.0.1", "80", "1", None)
+    found = ReadinessWatch("127.0.0.1", "80", "1", None)
     answer = json.dumps({"secondsSinceSeen": ages}).encode()
     monkeypatch.setattr(supervisor.urllib.request, "urlopen", lambda *_, **__: io.BytesIO(answer))
     found.since -= seconds

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clusters.placement.fit import Demand
-from clusters.placement.shares import Quota, Right, quotas, wholes
-from jobs.replay.day import Chosen, Day, Played, ReplayCluster, ReplayPolicy, Run, RunStart, Stay
+from clusters.placement.shares import Quota, Right, pool_totals, quotas
+from jobs.replay.day import Chosen, Day, EndedRun, Played, ReplayCluster, ReplayPolicy, Run, RunStart
 from jobs.replay.outcome import Setting, sum_up
 from jobs.replay.policies import Backfill, Easy, Fifo, Longshore
 from tests.unit.queue_model import NOW, node, shape
@@ -33,7 +33,7 @@ def run(id: int, gpus: int = 1, at: float = 0.0, seconds: float = HOUR, tasks: i
 
 def cluster(*gpus: int, rights: dict[str, Right] | None = None) -> ReplayCluster:
     nodes = [node(f"n{at}", gpus="A" * each) for at, each in enumerate(gpus or (4,))]
-    return ReplayCluster.of(nodes, quotas(rights or {"a": Right(has_rest=True)}, *wholes(nodes)), NOW)
+    return ReplayCluster.of(nodes, quotas(rights or {"a": Right(has_rest=True)}, *pool_totals(nodes)), NOW)
 
 
 def day(policy: str, runs: Sequence[Run], there: ReplayCluster | None = None, until: float = 24 * HOUR) -> Played:
@@ -185,7 +185,7 @@ SETTING = Setting(4 * HOUR, 4, "gpu", HALVES)
 
 def test_use_waits_and_fairness() -> None:
     runs = [run(1, 4), run(2, 2, at=HOUR, vc="b"), run(3, 1, at=0, vc="b")]
-    spans = [Stay(1, 0, HOUR), Stay(2, HOUR, 2 * HOUR), Stay(3, 2 * HOUR, 3 * HOUR)]
+    spans = [EndedRun(1, 0, HOUR), EndedRun(2, HOUR, 2 * HOUR), EndedRun(3, 2 * HOUR, 3 * HOUR)]
     found = sum_up(runs, spans, SETTING)
     assert found.utilisation == pytest.approx((4 + 2 + 1) / 16)
     assert {name: (one.number, one.mean, one.p95) for name, one in found.waits.items()} == {
@@ -202,22 +202,22 @@ def test_what_has_not_started_waited_until_the_end() -> None:
 
 
 def test_what_ran_already_did_not_wait() -> None:
-    found = sum_up([run(1, 1, at=-HOUR)], [Stay(1, -600, HOUR)], SETTING, until=4 * HOUR)
+    found = sum_up([run(1, 1, at=-HOUR)], [EndedRun(1, -600, HOUR)], SETTING, until=4 * HOUR)
     assert (found.waits, found.utilisation) == ({}, pytest.approx(1 / 16))
 
 
 def test_an_eviction_is_lost_work_and_the_wait_goes_on() -> None:
-    spans = [Stay(1, 0, HOUR, is_evicted=True), Stay(1, 2 * HOUR, 3 * HOUR)]
+    spans = [EndedRun(1, 0, HOUR, is_evicted=True), EndedRun(1, 2 * HOUR, 3 * HOUR)]
     found = sum_up([run(1, 2)], spans, SETTING, until=4 * HOUR)
     assert (found.evictions, found.lost, found.waits["2-8 GPUs"].mean) == (1, 2.0, 2 * HOUR)
 
 
 def test_one_who_gets_all_and_one_who_gets_nothing_is_not_fair() -> None:
     runs = [run(1, 4, seconds=4 * HOUR), run(2, 4, vc="b", seconds=4 * HOUR)]
-    assert sum_up(runs, [Stay(1, 0, 4 * HOUR)], SETTING, until=4 * HOUR).fairness == 0.5
+    assert sum_up(runs, [EndedRun(1, 0, 4 * HOUR)], SETTING, until=4 * HOUR).fairness == 0.5
 
 
 def test_without_gpus_cores_count() -> None:
     setting = Setting(HOUR, 8, "cpu", {"a": Quota({"cpu": 8.0})})
-    found = sum_up([run(1, 0)], [Stay(1, 0, HOUR)], setting)
+    found = sum_up([run(1, 0)], [EndedRun(1, 0, HOUR)], setting)
     assert (found.utilisation, found.waits["no GPU"].number) == (1 / 8, 1)

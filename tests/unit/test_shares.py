@@ -6,7 +6,7 @@ from math import inf
 
 import pytest
 
-from clusters.placement.shares import Quota, Right, above_ceiling, is_within, quotas, share, wholes
+from clusters.placement.shares import Quota, Right, above_ceiling, is_within, pool_totals, quotas, share
 from tests.unit.queue_model import node
 
 POOL = {"cpu": 16, "memory": 16000, "gpu": 8, "gpu:A": 6, "gpu:B": 2}
@@ -15,7 +15,7 @@ REST = Right(0, 100, has_rest=True)
 
 def test_the_pool_are_the_nodes_that_are_not_dedicated_healthy_or_not() -> None:
     nodes = [node("n1", "AA"), node("n2", "AB", offered=False), node("n3", "A", dedicated_to="c")]
-    pool, dedicated = wholes(nodes)
+    pool, dedicated = pool_totals(nodes)
     assert pool == {"cpu": 16, "memory": 16000, "gpu": 4, "gpu:A": 3, "gpu:B": 1}
     assert dedicated == {"c": {"cpu": 8, "memory": 8000, "gpu": 1, "gpu:A": 1}}
 

@@ -17,7 +17,7 @@ from jobs.planning.live import Standing
 from jobs.planning.planner import plan
 from jobs.planning.world import World
 from tests.unit.test_planner import NOW, RECENTLY, container, job, task, world
-from tests.unit.test_still import CHANGES, START, WORLDS, full_worlds
+from tests.unit.test_unchanged import CHANGES, START, WORLDS, full_worlds
 
 
 def other_looks(one: World, **values: Any) -> World:

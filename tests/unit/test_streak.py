@@ -19,7 +19,7 @@ def unreachable(node: str = "n1") -> Exit:
 
 def test_a_first_attempt_and_a_success_say_nothing() -> None:
     assert streak([], 0) is None
-    assert streak([end(1, exits.of(0))], -2) is None
+    assert streak([end(1, exits.exit_for(0))], -2) is None
 
 
 def test_ends_are_alike_whatever_node_they_name() -> None:
@@ -36,7 +36,7 @@ def test_another_end_between_begins_the_count_anew() -> None:
 
 
 def test_what_uses_up_retries_ends_unless_there_are_any_number() -> None:
-    bad = [end(number, exits.of(255, "worker-0 ended with exit code 3.")) for number in (3, 2, 1)]
+    bad = [end(number, exits.exit_for(255, "worker-0 ended with exit code 3.")) for number in (3, 2, 1)]
     counted, endless = streak(bad, 5), streak(bad, -1)
     assert counted and not counted.endless and counted.says.endswith("until its retries are used up.")
     assert endless and endless.endless
@@ -50,7 +50,7 @@ def test_who_was_evicted_has_not_failed_however_often() -> None:
 
 
 def test_it_has_the_cause_that_was_read_with_the_last_end() -> None:
-    number, code, kept = end(2, exits.of(255, "worker-1 ended with exit code 1."))
-    found = streak([(number, code, {**kept, "cause": "Python error in worker-1"}), end(1, exits.of(255))], 5)
+    number, code, kept = end(2, exits.exit_for(255, "worker-1 ended with exit code 1."))
+    found = streak([(number, code, {**kept, "cause": "Python error in worker-1"}), end(1, exits.exit_for(255))], 5)
     assert found and found.cause == "Python error in worker-1"
-    assert (streak([end(1, exits.of(255))], 5) or found).cause == ""
+    assert (streak([end(1, exits.exit_for(255))], 5) or found).cause == ""

@@ -67,5 +67,5 @@ def test_of_many_sizes_only_the_newest_is_asked_of_the_engine_and_keys_do_not_wa
 @pytest.mark.parametrize("text", ["", "{", "[" * 100_000, '{"a":' * 100_000, "1" * 10_000, '{"resize": [1e999, 1]}'])
 def test_what_is_no_message_is_passed_over(text: str) -> None:
     view = View(cast("Any", None), cast("Any", None), 0, flow=True)
-    asyncio.run(view._hear(text))
+    asyncio.run(view._handle_message(text))
     assert not view._has_size.is_set() and view.shown == 0

@@ -17,7 +17,7 @@ def test_a_name_has_letters_digits_and_underscores(name: str, is_one: bool) -> N
 
 
 def test_default_is_changed_by_nobody() -> None:
-    assert not rules.is_changeable(rules.DEFAULT)
+    assert not rules.is_changeable(rules.DEFAULT_VC)
     assert rules.is_changeable("vc1")
 
 

@@ -10,7 +10,7 @@ import pytest
 from jobs.config.spec import JobSpec
 from jobs.planning import exits
 from jobs.planning.lifecycle import TaskState
-from jobs.planning.verdict import Ended, judge
+from jobs.planning.verdict import JudgedTask, judge
 
 START = datetime(2026, 11, 20, tzinfo=UTC)
 LETTERS = {"s": TaskState.SUCCEEDED, "f": TaskState.FAILED, "r": TaskState.RUNNING, "w": TaskState.STARTING}
@@ -21,13 +21,13 @@ def spec(*roles: dict[str, Any], **values: Any) -> JobSpec:
     return JobSpec.from_json({"jobName": "j", "image": "i", "taskRoles": listed, **values})
 
 
-def tasks(*roles: str) -> list[Ended]:
+def tasks(*roles: str) -> list[JudgedTask]:
     """``"sfr"``: role 0 has one task that succeeded, one that failed, one that runs; they ended in this order."""
     found = []
     for role, letters in enumerate(roles):
         for index, letter in enumerate(letters):
-            exit_ = exits.of(exits.USER_FAILED, f"r{role}-{index} failed") if letter == "f" else None
-            found.append(Ended(f"r{role}", index, LETTERS[letter], exit_, START + timedelta(seconds=index)))
+            exit_ = exits.exit_for(exits.USER_FAILED, f"r{role}-{index} failed") if letter == "f" else None
+            found.append(JudgedTask(f"r{role}", index, LETTERS[letter], exit_, START + timedelta(seconds=index)))
     return found
 
 

@@ -20,7 +20,6 @@ from jobs.web_pages.addresses import PagePlace, Setup, place_for, place_of
 from jobs.web_pages.visits import Target, Visit
 from portal.shared.requests import cookies_of
 from portal.web_pages.serving import answers
-from portal.web_pages.serving.door import SOCKETS, Door
 from portal.web_pages.serving.headers import (
     Headers,
     cookie_for,
@@ -30,8 +29,9 @@ from portal.web_pages.serving.headers import (
     to_container,
     to_visitor,
 )
-from portal.web_pages.serving.hop import Hop
 from portal.web_pages.serving.proxy import Proxy
+from portal.web_pages.serving.upstream import UpstreamClient
+from portal.web_pages.serving.visitors import SOCKETS, Visitors
 from tests.helpers import LIMIT
 
 KEY = "tensorboard-worker-0-9f2c41aa0b3d"
@@ -46,7 +46,7 @@ def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages are sockets and threads of this process, and may be slow to answer. A connection that hangs does so for
     longer than any test waits."""
     monkeypatch.setattr(looks, "PATIENCE", LIMIT)
-    monkeypatch.setattr("portal.web_pages.serving.hop.ANSWER", 2 * LIMIT)
+    monkeypatch.setattr("portal.web_pages.serving.upstream.ANSWER", 2 * LIMIT)
 
 
 def sent(*headers: tuple[str, str], place: PagePlace = ALONE) -> dict[bytes, bytes]:
@@ -331,7 +331,7 @@ def test_a_port_that_accepts_nothing_keeps_nobody_from_another(monkeypatch: pyte
         return socket.socketpair()[0]
 
     async def asked() -> None:
-        hop = Hop()
+        hop = UpstreamClient()
         slow = [asyncio.create_task(hop.ask(_target(1), "GET", "/", [], None)) for _ in range(200)]
         await asyncio.sleep(0)
         for one in slow[::2]:
@@ -358,7 +358,7 @@ async def _check(cookies: Collection[str]) -> Mapping[str, Visit]:
     return {cookie: Visit(1, KEY, cookie, "alice", "job", "title", target) for cookie in cookies}
 
 
-async def _knock(door: Door, hop: Any, who: str, kind: str = "websocket") -> list[dict[str, Any]]:
+async def _knock(door: Visitors, hop: Any, who: str, kind: str = "websocket") -> list[dict[str, Any]]:
     """What the proxy sends to a visitor."""
     sent: list[dict[str, Any]] = []
 
@@ -376,7 +376,7 @@ async def _knock(door: Door, hop: Any, who: str, kind: str = "websocket") -> lis
 
 def test_a_visitor_has_so_many_sockets_and_another_has_their_own() -> None:
     async def play() -> None:
-        door, hop = Door(_check), NobodyThere()
+        door, hop = Visitors(_check), NobodyThere()
         with ExitStack() as stack:
             for _ in range(SOCKETS):
                 assert door.has_room("bob")
@@ -400,9 +400,9 @@ def test_a_status_that_is_no_answer_is_said(monkeypatch: pytest.MonkeyPatch, lin
     monkeypatch.setattr(Target, "dial", lambda _: ours)
 
     async def play() -> list[dict[str, Any]]:
-        hop = Hop()
+        hop = UpstreamClient()
         try:
-            return await asyncio.wait_for(_knock(Door(_check), hop, "bob", "http"), LIMIT)
+            return await asyncio.wait_for(_knock(Visitors(_check), hop, "bob", "http"), LIMIT)
         finally:
             await hop.close()
 

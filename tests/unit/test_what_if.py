@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from base.core.errors import BadRequest
 from clusters.placement.fit import NodeView
-from clusters.placement.shares import Right, quotas, wholes
+from clusters.placement.shares import Right, pool_totals, quotas
 from jobs.forecast.play import Spread
 from jobs.what_if.asked import read, read_all
-from jobs.what_if.changed import Situation, after
+from jobs.what_if.changed import Situation, apply_changes
 from jobs.what_if.compare import Consequences, Effect, consequences, felt, moved
 from tests.unit.queue_model import NOW, Play, Played, node, shape
 
@@ -30,7 +30,7 @@ def played(id: int, gpus: int = 1, vc: str = "default", **values: Any) -> Played
 
 def picture(play: Play, rights: dict[str, Right] | None = None) -> Situation[Played]:
     rights = RIGHTS if rights is None else rights
-    play.quotas = quotas(rights, *wholes(play.nodes))
+    play.quotas = quotas(rights, *pool_totals(play.nodes))
     return Situation(list(play.waiting), play.scene(), rights)
 
 
@@ -116,12 +116,12 @@ IMPOSSIBLE = {
 @pytest.mark.parametrize("text", IMPOSSIBLE)
 def test_what_cannot_be_is_said(text: str) -> None:
     with pytest.raises(BadRequest, match=IMPOSSIBLE[text]):
-        after(picture(busy()), [read(text)])
+        apply_changes(picture(busy()), [read(text)])
 
 
 def test_no_node_is_no_model_for_a_new_one() -> None:
     with pytest.raises(BadRequest, match="say also how many cores"):
-        after(picture(Play([])), [read("node:n1:add:8")])
+        apply_changes(picture(Play([])), [read("node:n1:add:8")])
 
 
 # Who waits beside two jobs of four GPUs that run on n1 and n2; the change; who starts now, and who is evicted.
@@ -141,7 +141,7 @@ CASES: dict[str, tuple[list[Played], list[str], set[int], set[int]]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_it_says_who_starts_and_who_is_evicted(case: str) -> None:
     waiting, changes, starts, evicted = CASES[case]
-    now = consequences(after(picture(busy(*waiting), {"default": Right(has_rest=True)}), read_all(changes)), {})
+    now = consequences(apply_changes(picture(busy(*waiting), {"default": Right(has_rest=True)}), read_all(changes)), {})
     assert (set(now.starts), {one.job.id for one in now.evicted}) == (starts, evicted)
 
 
@@ -149,9 +149,9 @@ def test_a_larger_guarantee_evicts_a_borrower_and_says_for_whom() -> None:
     rights = {"a": Right(capacity=10), "default": Right(has_rest=True)}
     there = picture(busy(played(1, vc="a")), rights)
     assert consequences(there, {}).evicted == []
-    then = consequences(after(there, [read("vc:a:guarantee:+4")]), {})
+    then = consequences(apply_changes(there, [read("vc:a:guarantee:+4")]), {})
     assert [(one.job.id, one.because) for one in then.evicted] == [(101, "u/j1 has a right to its room")]
-    wide = after(there, [read("vc:a:guarantee:+4")])
+    wide = apply_changes(there, [read("vc:a:guarantee:+4")])
     assert wide.scene.quotas["a"].guarantee["gpu"] == 4
     assert wide.scene.quotas["default"].guarantee["gpu"] == 4
 
@@ -159,19 +159,19 @@ def test_a_larger_guarantee_evicts_a_borrower_and_says_for_whom() -> None:
 def test_a_priority_changes_who_is_next() -> None:
     there = picture(Play([node("n1")], waiting=[played(1, 4), played(2, 4)]))
     assert set(consequences(there, {}).starts) == {1}
-    assert set(consequences(after(there, [read("job:u~j2:priority:5")]), {}).starts) == {2}
+    assert set(consequences(apply_changes(there, [read("job:u~j2:priority:5")]), {}).starts) == {2}
 
 
 def test_a_cordoned_node_that_is_away_does_not_come_back_by_being_cordoned() -> None:
     play = Play([node("n1", offered=False, why_not="unreachable since 14:21")], waiting=[played(1)])
-    assert not consequences(after(picture(play), [read("node:n1:cordon")]), {}).starts
-    assert consequences(after(picture(play), [read("node:n1:return")]), {}).starts
+    assert not consequences(apply_changes(picture(play), [read("node:n1:cordon")]), {}).starts
+    assert consequences(apply_changes(picture(play), [read("node:n1:return")]), {}).starts
 
 
 def test_the_picture_before_stays_as_it_is() -> None:
     there = picture(busy(played(1)))
     before = repr(there)
-    after(there, read_all(["node:n1:remove", "vc:a:-1", "job:u~j101:evict", "job:u~j1:priority:3"]))
+    apply_changes(there, read_all(["node:n1:remove", "vc:a:-1", "job:u~j101:evict", "job:u~j1:priority:3"]))
     assert repr(there) == before
 
 
@@ -211,7 +211,7 @@ def test_a_job_feels_a_change_or_not(
 
 def test_a_reservation_moves_to_a_new_node() -> None:
     there = picture(busy(played(1, 4)))
-    then = after(there, [read("node:n1:drain")])
+    then = apply_changes(there, [read("node:n1:drain")])
     cases = [consequences(one, {}) for one in (there, then)]
     [(job, now, later)] = moved(*cases)
     assert (job.id, list(now), list(later)) == (1, ["n1"], ["n2"])
@@ -223,7 +223,7 @@ def test_a_reservation_moves_to_a_new_node() -> None:
 @st.composite
 def plays(draw: st.DrawFn) -> Play:
     nodes = [node(f"n{at}", gpus="A" * draw(st.integers(1, 4))) for at in range(draw(st.integers(1, 3)))]
-    play = Play(nodes, quotas=quotas(RIGHTS, *wholes(nodes)))
+    play = Play(nodes, quotas=quotas(RIGHTS, *pool_totals(nodes)))
     for id in range(1, draw(st.integers(1, 10))):
         vc, gpus = draw(st.sampled_from(["a", "default"])), draw(st.integers(1, 4))
         play.waiting.append(played(id, gpus, vc=vc, priority=draw(st.integers(-1, 1))))
@@ -241,10 +241,10 @@ CHANGES = st.sampled_from(
 @given(plays())
 def test_without_a_change_it_says_the_present_turns(play: Play) -> None:
     there = picture(play)
-    now = consequences(after(there, []), {})
+    now = consequences(apply_changes(there, []), {})
     turns = [turn for turn in play.turns() if turn.move == "go"]
     assert now.starts == {turn.job.id: turn.placements for turn in turns}
-    cases = [consequences(one, {}) for one in (there, after(there, []))]
+    cases = [consequences(one, {}) for one in (there, apply_changes(there, []))]
     assert felt(*cases) == [] and moved(*cases) == []
 
 
@@ -253,12 +253,12 @@ def test_without_a_change_it_says_the_present_turns(play: Play) -> None:
 def test_made_for_real_a_change_starts_exactly_those_it_announced(play: Play, texts: list[str]) -> None:
     there = picture(play)
     try:
-        then = after(there, read_all(texts))
+        then = apply_changes(there, read_all(texts))
     except BadRequest:
         return
     now = consequences(then, {})
     _make(play, texts)
-    play.quotas = quotas(then.rights, *wholes(play.nodes))
+    play.quotas = quotas(then.rights, *pool_totals(play.nodes))
     made = play.step()
     assert {turn.job.id for turn in made if turn.move == "go"} == set(now.starts)
     by_turns = {victim.job.id for turn in made for victim in turn.victims}

@@ -25,13 +25,13 @@ _wrote_at = -_WRITE_EVERY
 def is_store_up(wait: float = 0.0) -> bool | None:
     """Whether it is, as of the last seconds. None when this process does not know yet; it waits up to ``wait`` seconds
     for that."""
-    fault = _watch.told(wait)
+    fault = _watch.last_answer(wait)
     return None if fault is None else not fault
 
 
 def store_fault() -> str | None:
     """A sentence about what is wrong with the store; empty when nothing is."""
-    return _watch.told()
+    return _watch.last_answer()
 
 
 def try_store(sender: object = None, say: Callable[[str], None] = print, **_: Any) -> None:
@@ -73,7 +73,7 @@ class Liveness:
         self._began = -every
         self._told: str | None = None
 
-    def told(self, wait: float = 0.0) -> str | None:
+    def last_answer(self, wait: float = 0.0) -> str | None:
         """Return the last answer. None while there is none yet; it waits up to ``wait`` seconds for the first one."""
         with self._lock:
             running = self._thread is not None and self._thread.is_alive()

@@ -40,7 +40,7 @@ POOL = 64
 MOST_OF_AN_ANSWER = 256 << 20  # bytes; a list of 10,000 containers has a tenth of that
 
 
-class Ways:
+class EngineClients:
     """The clients of one engine, opened at first use. ``folder`` has ca.pem, cert.pem, key.pem for tcp. For ssh it may
     have a private key (id_*) and known_hosts, which are used beside those in the user's own ~/.ssh."""
 
@@ -134,7 +134,7 @@ class DockerClients:
 
     def __init__(self, endpoint: str, folder: Path | None, timeout: float) -> None:
         self.endpoint = endpoint
-        self._ways = Ways(endpoint, folder, timeout=timeout)
+        self._ways = EngineClients(endpoint, folder, timeout=timeout)
 
     @contextmanager
     def _quick(self) -> Iterator[APIClient]:

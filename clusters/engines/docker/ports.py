@@ -21,7 +21,7 @@ import paramiko
 
 from clusters.engines.docker.attach.dial import PipeDialer
 from clusters.engines.docker.attach.execs import DockerExec
-from clusters.engines.docker.connect import Ways
+from clusters.engines.docker.connect import EngineClients
 from clusters.engines.docker.errors import FOREIGN, translated
 from clusters.engines.docker.ways import CONNECT, KEEP_ALIVE
 from clusters.engines.exec_terminal import shell
@@ -71,7 +71,7 @@ if command -v python3 >/dev/null 2>&1; then exec python3 -c "$2" "$1"; else prin
 class PortDialer:
     """Connects to ports of the tasks of one engine."""
 
-    def __init__(self, endpoint: str, ways: Ways, pipes: PipeDialer) -> None:
+    def __init__(self, endpoint: str, ways: EngineClients, pipes: PipeDialer) -> None:
         self._endpoint, self._ways, self._pipes = endpoint, ways, pipes
         self._is_ssh = endpoint.startswith("ssh://")
         self._shut: dict[str, float] = {}  # address: until when it is not tried straight

@@ -144,7 +144,7 @@ def archive(files: Iterable[File]) -> IO[bytes]:
     return spool
 
 
-class Sent(io.FileIO):
+class TarUpload(io.FileIO):
     """A tar of this machine's disk on its way into a container, never in memory as a whole. ``on_progress`` is called
     as the engine takes it; what it raises ends the transfer."""
 

@@ -35,7 +35,7 @@ from clusters.engines.docker.ports import PortDialer
 from clusters.engines.docker.request import (
     FUSE,
     LABEL_MARK,
-    Sent,
+    TarUpload,
     archive,
     archived_files,
     create_arguments,
@@ -95,7 +95,7 @@ class DockerRuntime(DockerImages, DockerTerminals):
                 at = said_at(response)
                 self._windows.listed(at)
                 seen = self._with_news(api, response.json())
-                self._look_closer(api, seen, doubted=doubted)
+                self._inspect_changed(api, seen, doubted=doubted)
         except RuntimeFault:
             self._unbroken_since = None
             raise
@@ -207,7 +207,7 @@ class DockerRuntime(DockerImages, DockerTerminals):
                 news[id], is_busy = seen or unread(row), True
         return news
 
-    def _look_closer(self, api: APIClient, seen: dict[str, LastSeen], *, doubted: bool) -> None:
+    def _inspect_changed(self, api: APIClient, seen: dict[str, LastSeen], *, doubted: bool) -> None:
         """What is not answered is asked again when its turn comes: an engine that hangs at one container still lists
         the others."""
         for id in due(seen.values(), time.monotonic(), doubted=doubted):
@@ -300,7 +300,7 @@ class DockerRuntime(DockerImages, DockerTerminals):
             with translated(self.endpoint, "start"), archive(files) as tar:
                 api.put_archive(request.name, "/", tar)
         for path in request.tars:
-            with translated(self.endpoint, "start"), Sent(path, on_progress) as tar:
+            with translated(self.endpoint, "start"), TarUpload(path, on_progress) as tar:
                 api.put_archive(request.name, "/", tar)
 
     def _start(self, api: APIClient, request: ContainerRequest, fresh: ContainerStatus | None) -> ContainerStatus:

@@ -53,7 +53,7 @@ class PodWatch:
         with Tolerated(EXPIRED):
             for event in watched(self._cluster, self._cluster.here("pods"), query, self._version, seconds):
                 self._version = str(event["object"]["metadata"]["resourceVersion"])
-                if event["type"] != "BOOKMARK" and self._is_news(str(event["type"]), event["object"]):
+                if event["type"] != "BOOKMARK" and self._is_relevant(str(event["type"]), event["object"]):
                     wake()
             return True
         self._version = ""
@@ -61,7 +61,7 @@ class PodWatch:
         wake()
         return False
 
-    def _is_news(self, kind: str, pod: dict[str, Any]) -> bool:
+    def _is_relevant(self, kind: str, pod: dict[str, Any]) -> bool:
         """Most events of a pod change nothing that anybody acts on: that it was made, and that it goes after its
         end."""
         status = read(pod, self._cluster.name)

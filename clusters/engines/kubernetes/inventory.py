@@ -64,9 +64,9 @@ class KubernetesInventory:
         query = {**self._query(), "allowWatchBookmarks": "true"}
         watch = watched(self._cluster, NODES, query, self._version, timeout)
         with Tolerated(EXPIRED), closing(watch) as events:  # the list is too old to follow on from: another one helps
-            any(map(self._is_news, events))
+            any(map(self._is_relevant, events))
 
-    def _is_news(self, event: Mapping[str, Any]) -> bool:
+    def _is_relevant(self, event: Mapping[str, Any]) -> bool:
         """Whether it is more than a sign of life."""
         node = event.get("object") or {}
         meta = node.get("metadata") or {}

@@ -11,7 +11,7 @@ from django.utils import timezone
 from base.accounts import audit
 from base.accounts.viewer import Viewer, require_admin
 from base.core import words
-from base.core.bulk import take_turns
+from base.core.bulk import lock_table
 from base.core.errors import BadRequest, ConflictNode, NoNode
 from clusters.engines import schemes
 from clusters.engines.inventory import Fitness, Inventory
@@ -64,7 +64,7 @@ def change_cluster(actor: Viewer, name: str, data: object) -> tuple[Cluster, Hin
     with keys.changed(before, tls_dir):
         hints, inventory = _asked(cluster.endpoint, tls_dir, selector, cluster.network)
         with transaction.atomic():
-            take_turns(Node)
+            lock_table(Node)
             cluster = find_cluster(name)
             cluster.tls_dir, cluster.selector = tls_dir, selector
             cluster.save(update_fields=["tls_dir", "selector"])
@@ -150,7 +150,7 @@ def _asked(endpoint: str, tls_dir: str, selector: dict[str, str], network: str) 
 def _create(cluster: Cluster, inventory: Inventory, who: str) -> None:
     try:
         with transaction.atomic():
-            take_turns(Node)
+            lock_table(Node)
             refuse_known_name(cluster.name)
             cluster.save(force_insert=True)
             joined = take_over(cluster, inventory, timezone.now()).joined

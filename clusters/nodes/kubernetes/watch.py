@@ -37,7 +37,7 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Silence:
+class SilentNode:
     """A node that its cluster does not hear of, since when on the steady clock, and the sentence about it."""
 
     since: datetime
@@ -61,7 +61,7 @@ class Clusters:
         for key, cluster in registered.items():
             if key not in self._followed:
                 self._followed[key] = ClusterFollower(cluster, self._lease, self._changed)
-            self._followed[key].thread.keep()
+            self._followed[key].thread.ensure_running()
 
     def heard(self, looks: Mapping[str, Look]) -> Mapping[str, Look]:
         """The same looks, but those at nodes that their cluster does not hear of have no answer."""
@@ -90,7 +90,7 @@ class ClusterFollower:
     cluster: Cluster
     lease: Lease
     changed: Callable[[], None]
-    silent: Mapping[str, Silence] = field(default_factory=dict)  # by node; another mapping after each list
+    silent: Mapping[str, SilentNode] = field(default_factory=dict)  # by node; another mapping after each list
 
     was_asked: bool = False
 
@@ -135,14 +135,15 @@ class ClusterFollower:
         self.changed()
         wake.notify("pages")
 
-    def _silences(self, inventory: Inventory, now: datetime) -> dict[str, Silence]:
+    def _silences(self, inventory: Inventory, now: datetime) -> dict[str, SilentNode]:
         rows = Node.objects.filter(cluster=self.cluster).values_list("name", "host", "unreachable_since")
         since = {name: now - at if at else timedelta() for name, _, at in rows}
         reasons = {name_of(self.cluster.name, host.name): _UNHEARD for host in inventory.hosts if host.silent}
         here = {host.name for host in inventory.hosts}
         reasons |= {name: LEFT for name, host, _ in rows if host not in here}
         return {
-            name: self.silent.get(name) or Silence(clock.steady() - max(timedelta(), since.get(name, timedelta())), why)
+            name: self.silent.get(name)
+            or SilentNode(clock.monotonic_now() - max(timedelta(), since.get(name, timedelta())), why)
             for name, why in reasons.items()
         }
 
@@ -160,7 +161,7 @@ class ClusterFollower:
 _UNHEARD = "Its Kubernetes cluster does not hear of it. What runs there may go on running."
 
 
-def _silenced(look: Look, silence: Silence) -> Look:
+def _silenced(look: Look, silence: SilentNode) -> Look:
     if not look.reachable:
         return look
     return replace(look, reachable=False, silent=True, since=silence.since, reason=silence.reason)

@@ -18,7 +18,7 @@ from base.core.threads import in_thread
 from base.wakes.wake import hub
 from jobs.logs.together.batches import event
 from jobs.models import Job
-from jobs.planning.lifecycle import JOB_ENDS
+from jobs.planning.lifecycle import JOB_END_STATES
 
 HEARTBEAT = 15.0  # seconds between two comments
 INTERVAL = 1.0  # seconds between two looks
@@ -56,4 +56,4 @@ def _event(job_id: int, attempt: int) -> str:
     number, state = row or (attempt, None)
     if number > attempt:
         return event("newer", {"attempt": number})
-    return event("over", {}) if state is None or state in JOB_ENDS else ""
+    return event("over", {}) if state is None or state in JOB_END_STATES else ""

@@ -17,7 +17,7 @@ KEPT_LINES = 500  # ... skips to so many lines before the end
 
 
 @dataclass(slots=True)
-class Reached:
+class LogCursor:
     """How far a viewer is: the next line to send is line ``number``, which begins at ``offset`` and was sent up to byte
     ``shown``."""
 
@@ -31,7 +31,7 @@ class Batch:
     """Events without their ids, none when all is sent, and the place behind them."""
 
     events: tuple[str, ...]
-    after: Reached | None
+    after: LogCursor | None
 
 
 def reaches(view: LogView, line: int | None, offset: int | None) -> bool:
@@ -40,20 +40,20 @@ def reaches(view: LogView, line: int | None, offset: int | None) -> bool:
     return view.size >= offset if offset is not None else view.newlines + 1 >= (line or 1)
 
 
-def cursor_at(view: LogView, line: int | None, offset: int | None) -> Reached:
+def cursor_at(view: LogView, line: int | None, offset: int | None) -> LogCursor:
     """Return the viewer's position at the start. The offset wins over the line: a client that reconnects sends it. Both
     may be any number."""
     number = view.number_at(offset) if offset is not None else max(1, min(line or 1, view.newlines + 1))
-    return Reached(view.start_of(number), number)
+    return LogCursor(view.start_of(number), number)
 
 
-def batch_of(view: LogView, cursor: Reached, source: int, expression: Expression | None) -> Batch:
+def batch_of(view: LogView, cursor: LogCursor, source: int, expression: Expression | None) -> Batch:
     """The next events."""
     if view.size <= max(cursor.offset, cursor.shown):
         return Batch((), cursor)
     skip = _skip(view, cursor)
     if skip and not cursor.shown:
-        after = Reached(view.start_of(skip["to"] + 1), skip["to"] + 1)
+        after = LogCursor(view.start_of(skip["to"] + 1), skip["to"] + 1)
         return Batch((event("skip", {"s": source, **skip}),), after)
     # A line that was shown in part is completed before any skip.
     lines = view.lines_at(cursor.offset, cursor.number, 1 if skip else BATCH_LINES, BATCH_BYTES)
@@ -62,11 +62,11 @@ def batch_of(view: LogView, cursor: Reached, source: int, expression: Expression
     first, last = lines[0].number, lines[-1]
     times = view.times.of(first - 1, len(lines)) if view.times else [0] * len(lines)
     rows = [row.as_json() for row in rows_of(lines, source, times, expression)]
-    after = Reached(last.start, last.number, last.end) if last.partial else Reached(last.end, last.number + 1)
+    after = LogCursor(last.start, last.number, last.end) if last.partial else LogCursor(last.end, last.number + 1)
     return Batch((event("lines", rows),), after)
 
 
-def _skip(view: LogView, cursor: Reached) -> dict[str, int] | None:
+def _skip(view: LogView, cursor: LogCursor) -> dict[str, int] | None:
     """The lines to leave out; None when the viewer is not far behind."""
     if view.size - cursor.offset <= BEHIND_BYTES and view.newlines - cursor.number <= BEHIND_LINES:
         return None

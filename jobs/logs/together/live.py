@@ -33,7 +33,7 @@ from jobs.logs.lines import EMPTY
 from jobs.logs.places import current_place
 from jobs.logs.read import Log, open_archive
 from jobs.logs.spool import SpoolState
-from jobs.logs.together.batches import Batch, Reached, batch_of, cursor_at, event, reaches
+from jobs.logs.together.batches import Batch, LogCursor, batch_of, cursor_at, event, reaches
 from jobs.logs.together.expression import Expression
 from jobs.models import Task
 from jobs.planning.lifecycle import TaskState
@@ -67,7 +67,7 @@ class _Viewed:
     watched: WatchedLog
     follower: LogFollower | None = None
     rest: Log | None = None
-    cursor: Reached | None = None
+    cursor: LogCursor | None = None
     looked: tuple[int, SpoolState] | None = None  # size and state at the last look, when there was nothing to send
 
     def has_news(self) -> bool:
@@ -191,7 +191,7 @@ class _Viewer:
         log.cursor = batch.after
         return batch
 
-    def _reading(self, follower: LogFollower, cursor: Reached, number: int, seen: tuple[int, SpoolState]) -> _Batch:
+    def _reading(self, follower: LogFollower, cursor: LogCursor, number: int, seen: tuple[int, SpoolState]) -> _Batch:
         """What follows this place in the log. All who come to it within INTERVAL, or while it is read, get the same: so
         they go on together, and a thousand of them read no more often than one."""
         shared, now = follower.shared, time.monotonic()

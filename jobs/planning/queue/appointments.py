@@ -21,8 +21,8 @@ NONE: frozenset[str] = frozenset()
 
 
 class Appointed:
-    """The appointments as one round of turns sees them; jobs are any Waiting. Each of these costs one look into a
-    dictionary, and each kind of them one look at each appointment."""
+    """The appointments as one round of turns sees them; jobs are any SchedulableJob. Each of these costs one look into
+    a dictionary, and each kind of them one look at each appointment."""
 
     def __init__(self, spans: Sequence[Span], now: datetime) -> None:
         self.spans = [span for span in spans if span.end > now]

@@ -8,13 +8,13 @@ from typing import Generic
 
 from clusters.placement.fit import Demand, Placement
 from clusters.placement.free import FreeNodes
-from jobs.planning.queue.scene import Scene, W
+from jobs.planning.queue.scene import JobT, Scene
 
 Shape = tuple[int, str, frozenset[str]]  # what places go by: demands, own nodes, nodes that appointments withhold
 
 
-class FreeInRound(Generic[W]):
-    def __init__(self, scene: Scene[W]) -> None:
+class FreeInRound(Generic[JobT]):
+    def __init__(self, scene: Scene[JobT]) -> None:
         self._scene = scene
         self._taken: list[tuple[Sequence[Demand], Sequence[Placement]]] = []
         self._whole: FreeNodes | None = None

@@ -10,12 +10,12 @@ from base.core import words
 from clusters.placement.blockers import size
 from clusters.placement.fit import Blocker
 from jobs.planning.queue.lines import Queue
-from jobs.planning.queue.scene import W
+from jobs.planning.queue.scene import JobT
 
 MOST_NAMED = 3
 
 
-def ceiling(job: W, what: Sequence[str], asked_queue: Queue[W], before: W | None) -> Blocker:
+def ceiling(job: JobT, what: Sequence[str], asked_queue: Queue[JobT], before: JobT | None) -> Blocker:
     """``before`` waits for the same ceiling."""
     vc, first = job.vc, what[0]
     most = asked_queue.scene.quota(vc).ceiling.get(first, 0)
@@ -30,7 +30,7 @@ def ceiling(job: W, what: Sequence[str], asked_queue: Queue[W], before: W | None
     return Blocker("ceiling", sentence, need=_amount(first, wants), have=_amount(first, max(0, most - uses)))
 
 
-def cap(job: W, what: Sequence[str], asked_queue: Queue[W]) -> Blocker:
+def cap(job: JobT, what: Sequence[str], asked_queue: Queue[JobT]) -> Blocker:
     quota = asked_queue.scene.quota(job.vc)
     if what[0] == "jobs":
         limit = words.count(quota.user_jobs or 0, "job")
@@ -43,7 +43,7 @@ def cap(job: W, what: Sequence[str], asked_queue: Queue[W]) -> Blocker:
     return Blocker("cap", f"{sentence} {held}".strip(), need=need, have=limit)
 
 
-def _who(what: str, vc: str, username: str, asked_queue: Queue[W]) -> str:
+def _who(what: str, vc: str, username: str, asked_queue: Queue[JobT]) -> str:
     """ "u/a holds 4 GPUs, u/b 2 GPUs." of those who hold most of it."""
     holders: list[tuple[float, str]] = []
     for runner in asked_queue.runners:

@@ -13,44 +13,44 @@ from typing import Generic
 from clusters.placement.blockers import blockers, never_fits
 from clusters.placement.fit import Blocker, Demand, NodeView, Placement, with_tasks
 from clusters.placement.free import FreeNodes
-from clusters.placement.shares import Amount, Hold, above_ceiling, add, asked, is_within, over, plus, rank, taken
+from clusters.placement.shares import Amount, Hold, above_ceiling, add, asked, exceeded, is_within, plus, rank, taken
 from jobs.planning.queue import sentences
 from jobs.planning.queue.reservations import Reservation
-from jobs.planning.queue.scene import Runner, Scene, W, Waiting
+from jobs.planning.queue.scene import JobT, Runner, Scene, SchedulableJob
 
-AGE = attrgetter("since", "id")
+BY_SUBMISSION = attrgetter("since", "id")
 
 
-def ending(waiting: Iterable[W]) -> list[W]:
+def ending(waiting: Iterable[JobT]) -> list[JobT]:
     """Return those that will never start: asked to stop, deleted, too large for every registered node, or behind a job
     that did not succeed."""
     return [job for job in waiting if job.stopping or job.deleted or job.never or job.unmet]
 
 
-def in_order(waiting: Sequence[W]) -> list[W]:
+def in_order(waiting: Sequence[JobT]) -> list[JobT]:
     """Return those that want a turn, by priority, then in the order of submission."""
     gone = {job.id for job in ending(waiting)}
-    jobs = sorted((job for job in waiting if job.id not in gone) if gone else waiting, key=AGE)
+    jobs = sorted((job for job in waiting if job.id not in gone) if gone else waiting, key=BY_SUBMISSION)
     if any(job.priority for job in jobs):
         jobs.sort(key=lambda job: -job.priority)
     return jobs
 
 
-class VcQueue(Generic[W]):
+class VcQueue(Generic[JobT]):
     """The jobs of one virtual cluster in their order, and what it uses with those that have had their turn."""
 
-    def __init__(self, vc: str, jobs: list[W], queue: Queue[W]) -> None:
+    def __init__(self, vc: str, jobs: list[JobT], queue: Queue[JobT]) -> None:
         self.vc, self.jobs, self.queue = vc, jobs, queue
         self.at = 0  # of the job whose turn is next
         self.quota = quota = queue.scene.quota(vc)
         self.has_caps = quota.user_gpus is not None or quota.user_jobs is not None
         self.has_limits = bool(quota.ceiling) or self.has_caps
         self.use: dict[str, float] = dict(queue.scene.use.get(vc, {}))
-        self.first_blocked: W | None = None  # its first job without room
-        self.gets_back: Amount = {}  # what others leave to that job: those behind it do not use up its right to it
+        self.first_blocked: JobT | None = None  # its first job without room
+        self.reclaimed: Amount = {}  # what others leave to that job: those behind it do not use up its right to it
         self.closed = False  # nothing behind that one starts
         self.ranks: dict[int, tuple[bool, float]] = {}  # by shape of the next job, while the use stays as it is
-        self.at_ceiling: dict[str, W] = {}  # by resource: who waits there for the ceiling
+        self.at_ceiling: dict[str, JobT] = {}  # by resource: who waits there for the ceiling
         self.limited: set[int] = set()  # shapes that the ceiling is in the way of, whatever starts in this round
         # (shape, user): those that no limit is in the way of as things are, and those at a cap whatever starts
         self.unlimited: set[tuple[int, str]] = set()
@@ -61,11 +61,11 @@ class VcQueue(Generic[W]):
         self._waits_for_cap: dict[str, set[str]] = {}
 
     @property
-    def next(self) -> W | None:
+    def next(self) -> JobT | None:
         return self.jobs[self.at] if self.at < len(self.jobs) else None
 
     @property
-    def counts(self) -> bool:
+    def tracks_use(self) -> bool:
         """Whether anybody looks at what it uses."""
         return self.has_limits or len(self.queue.scene.quotas) > 1 or len(self.queue.lines) > 1
 
@@ -75,7 +75,7 @@ class VcQueue(Generic[W]):
         self.at += 1
         self.closed = self.closed or (self.missed > depth and self.first_blocked is not None)
 
-    def borrows_after_all(self, job: W, placements: Sequence[Placement]) -> bool:
+    def borrows_after_all(self, job: JobT, placements: Sequence[Placement]) -> bool:
         """Whether a job that left the type of its GPUs open, and therefore counts as within, gets so many of one type
         that the virtual cluster has more of that than its guarantee. If it went first it would take back the room from
         which it was evicted for that reason, and be evicted again."""
@@ -87,54 +87,54 @@ class VcQueue(Generic[W]):
         self.ranks[id(job.demands)] = True, rank[1]
         return True
 
-    def keeps(self, job: W, placements: Sequence[Placement]) -> bool:
+    def stays_within_limits(self, job: JobT, placements: Sequence[Placement]) -> bool:
         """Whether it stays within the guarantee and below the ceiling at these places."""
         amount = self.queue.amount(job, placements)
         return is_within(self.use, amount, self.quota) and not above_ceiling(self.use, amount, self.quota)
 
-    def uses_up_what_comes_back(self, asked: Amount) -> bool:
+    def exceeds_with_reclaimed(self, asked: Amount) -> bool:
         """Whether a job that asks for this would be above the guarantee beside the one that others leave for. That one
         would have no right to the room any more when it is free."""
-        return bool(self.gets_back) and not is_within(plus(self.use, self.gets_back), asked, self.quota)
+        return bool(self.reclaimed) and not is_within(plus(self.use, self.reclaimed), asked, self.quota)
 
-    def rests(self, job: W) -> bool:
+    def rests(self, job: JobT) -> bool:
         """Whether it would borrow again, too soon after it was evicted for that."""
         until = job.rests_until
         if until is None or until <= self.queue.scene.now:
             return False
         return not is_within(self.use, self.queue.asked(job.demands), self.quota)
 
-    def kind(self, job: W) -> tuple[int, str]:
+    def kind(self, job: JobT) -> tuple[int, str]:
         """The same for jobs that the limits treat alike."""
         return id(job.demands), job.username if self.has_caps else ""
 
-    def is_limited(self, job: W) -> bool | None:
+    def is_limited(self, job: JobT) -> bool | None:
         """Whether a limit is in the way of jobs like this one; None where that is still to be found out."""
         if not self.has_limits or (kind := self.kind(job)) in self.unlimited:
             return False
         return True if kind[0] in self.limited or kind in self.at_cap else None
 
-    def wait_for_ceiling(self, job: W, what: Iterable[str]) -> None:
+    def wait_for_ceiling(self, job: JobT, what: Iterable[str]) -> None:
         """The next jobs that need this wait behind it."""
         for each in what:
             self.at_ceiling.setdefault(each, job)
         self.unlimited.clear()
 
-    def take(self, job: W, amount: Amount) -> None:
+    def take(self, job: JobT, amount: Amount) -> None:
         add(self.use, amount)
         self.ranks.clear()
         self.unlimited.clear()
         if self.has_caps:
             add(self._user(job.username), {"gpu": amount.get("gpu", 0), "jobs": 1})
 
-    def capped(self, job: W, wants: Amount) -> list[str]:
+    def capped(self, job: JobT, wants: Amount) -> list[str]:
         """Return in what the cap of its user is in the way: "gpu", "jobs". The user's next jobs wait behind it."""
         quota, waits = self.quota, self._waits_for_cap.setdefault(job.username, set())
         caps = {"gpu": quota.user_gpus, "jobs": quota.user_jobs}
         limit = {what: float(most) for what, most in caps.items() if most is not None}
         mine = {"gpu": wants.get("gpu", 0), "jobs": 1.0}
-        above = over(self._user(job.username), mine, limit)
-        if above and not over({}, mine, limit):
+        above = exceeded(self._user(job.username), mine, limit)
+        if above and not exceeded({}, mine, limit):
             waits.update(above)
             self.unlimited.clear()
         return above or [what for what in sorted(waits) if mine[what]]
@@ -149,18 +149,18 @@ class VcQueue(Generic[W]):
         return self._of_user.setdefault(username, {})
 
 
-class Queue(Generic[W]):
+class Queue(Generic[JobT]):
     """What the turns of one round were worked out from, for those who ask why."""
 
-    def __init__(self, jobs: list[W], scene: Scene[W]) -> None:
+    def __init__(self, jobs: list[JobT], scene: Scene[JobT]) -> None:
         self.jobs, self.scene = jobs, scene
-        of_vc: dict[str, list[W]] = {}
+        of_vc: dict[str, list[JobT]] = {}
         for job in jobs:
             of_vc.setdefault(job.vc, []).append(job)
-        self.lines: dict[str, VcQueue[W]] = {}
+        self.lines: dict[str, VcQueue[JobT]] = {}
         self.lines |= {vc: VcQueue(vc, jobs, self) for vc, jobs in of_vc.items()}
-        self.taken: list[tuple[W, Sequence[Placement]]] = []  # by the turns so far
-        self.reservations: list[Reservation[W]] = []
+        self.taken: list[tuple[JobT, Sequence[Placement]]] = []  # by the turns so far
+        self.reservations: list[Reservation[JobT]] = []
         self.evicted: set[int] = set()  # jobs that make room for one of the turns so far
         self.eldest: int | None = None  # the job that has waited longest of all, where none could have a reservation
         self._short: dict[tuple[object, ...], tuple[Sequence[Demand], list[Blocker]]] = {}
@@ -168,7 +168,7 @@ class Queue(Generic[W]):
         self._asked: dict[int, tuple[Sequence[Demand], Amount]] = {}
         self._amount: tuple[Sequence[Placement], Amount] = (), {}
 
-    def ahead(self, job: W) -> Sequence[W]:
+    def ahead(self, job: JobT) -> Sequence[JobT]:
         return self.lines[job.vc].jobs[: self._positions[job.id]]
 
     @cached_property
@@ -191,16 +191,16 @@ class Queue(Generic[W]):
         for runner in self.scene.running() if self._looks else ():
             end = self.scene.likely_end(runner.job)
             for hold in runner.holds if end is not None else ():
-                ends.setdefault(hold.node, []).append((end or self.scene.about, hold))
+                ends.setdefault(hold.node, []).append((end or self.scene.rounded_now, hold))
         return {name: sorted(each, key=itemgetter(0)) for name, each in ends.items()}
 
     @property
     def _looks(self) -> bool:
         """Whether running jobs need be looked at."""
-        return self.scene.moves is not False or bool(self.scene.lengths())
+        return self.scene.changes_by_itself is not False or bool(self.scene.lengths())
 
     @cached_property
-    def runners(self) -> list[Runner[W]]:
+    def runners(self) -> list[Runner[JobT]]:
         """The running jobs that hold something."""
         return [runner for runner in self.scene.running() if runner.holds]
 
@@ -213,7 +213,7 @@ class Queue(Generic[W]):
     def gpu_kinds(self) -> Sequence[str]:
         return sorted({kind for node in self.scene.nodes for _, kind in node.gpus if kind})
 
-    def amount(self, job: W, placements: Sequence[Placement]) -> Mapping[str, float]:
+    def amount(self, job: JobT, placements: Sequence[Placement]) -> Mapping[str, float]:
         """What it takes at these places, about which several questions in a row are asked."""
         if self._amount[0] is not placements:
             self._amount = placements, taken(job.demands, placements, self.scene.gpu_types)
@@ -238,7 +238,7 @@ class Queue(Generic[W]):
             for kind in self.gpu_kinds:
                 yield tuple(replace(each, gpu_type=each.gpu_type or kind) for each in demands)
 
-    def returns_before(self, guest: Runner[W], job: W) -> bool:
+    def returns_before(self, guest: Runner[JobT], job: JobT) -> bool:
         """Whether a guest, evicted for this job, would have its turn before it: the eviction would be in vain."""
         vc, held = guest.job.vc, self.scene.amount(guest.holds)
         if vc == job.vc:
@@ -249,7 +249,7 @@ class Queue(Generic[W]):
         theirs = rank(use, held, self.scene.quota(vc)), guest.job.since, guest.job.id
         return theirs < (rank(mine.use, self.asked(job.demands), mine.quota), job.since, job.id)
 
-    def short(self, job: W) -> list[Blocker]:
+    def short(self, job: JobT) -> list[Blocker]:
         """What is missing on the nodes for jobs of this shape; the same for all virtual clusters without own nodes."""
         demands, vc = job.demands, job.vc
         off = self.scene.appointed.withheld(job)
@@ -268,7 +268,7 @@ class Queue(Generic[W]):
     def _owners(self) -> frozenset[str]:
         return frozenset(node.dedicated_to for node in self.scene.nodes)
 
-    def _missing(self, job: W) -> list[Blocker]:
+    def _missing(self, job: JobT) -> list[Blocker]:
         left = self.left()
         off = self.scene.appointed.withheld(job)
         serving = [node for node in left if node.serves(job.vc) and node.name not in off]
@@ -286,7 +286,7 @@ class Queue(Generic[W]):
         because = self.scene.appointed.blockers(job, frozenset(place.node for place in placements or ()) & off or off)
         return [*because, *missing, *(sentences.dedicated(name, foreign[name]) for name in used[:3])]
 
-    def _beside_reservations(self, job: W) -> list[Blocker]:
+    def _beside_reservations(self, job: JobT) -> list[Blocker]:
         """Say so where it would fit on what is reserved for others, and does not beside that."""
         others = [other for other in self.reservations if other.job.id != job.id]
         free = FreeNodes(node for node in self.left() if node.name not in self.scene.unseen)
@@ -306,6 +306,6 @@ class Queue(Generic[W]):
         return [with_tasks(node, taken[node.name]) if node.name in taken else node for node in self.scene.nodes]
 
 
-def _key(job: Waiting) -> tuple[int, str, int]:
+def _key(job: SchedulableJob) -> tuple[int, str, int]:
     """Return what the jobs of one virtual cluster are sorted by."""
     return -job.priority, job.since, job.id

@@ -17,30 +17,30 @@ from typing import Generic
 
 from clusters.placement.fit import Demand, NodeView, Placement
 from clusters.placement.free import FreeNodes
-from clusters.placement.shares import add, freed, over, share
+from clusters.placement.shares import add, exceeded, nodes_without, share
 from jobs.planning.queue.reservations import Reservation
-from jobs.planning.queue.scene import Runner, Scene, W
+from jobs.planning.queue.scene import JobT, Runner, Scene
 
 
-def without(gone: Sequence[Runner[W]], scene: Scene[W]) -> Scene[W]:
+def without(gone: Sequence[Runner[JobT]], scene: Scene[JobT]) -> Scene[JobT]:
     """The scene as if these jobs held nothing and did not run."""
     ids = {runner.job.id for runner in gone}
     use = {vc: dict(amount) for vc, amount in scene.use.items()}
     for runner in gone:
         add(use.setdefault(runner.job.vc, {}), scene.amount(runner.holds), -1)
-    nodes = freed(scene.nodes, [hold for runner in gone for hold in runner.holds])
+    nodes = nodes_without(scene.nodes, [hold for runner in gone for hold in runner.holds])
     others = [runner for runner in scene.running() if runner.job.id not in ids]
     return replace(scene, nodes=nodes, use=use, running=lambda: others)
 
 
-def above_guarantee(mine: str, scene: Scene[W]) -> list[str]:
+def above_guarantee(mine: str, scene: Scene[JobT]) -> list[str]:
     """The virtual clusters other than ``mine`` that use more than their guarantee, the one most above it first."""
     use = scene.use
-    above = [vc for vc in use if vc != mine and over({}, use[vc], scene.quota(vc).guarantee, named_only=False)]
+    above = [vc for vc in use if vc != mine and exceeded({}, use[vc], scene.quota(vc).guarantee, named_only=False)]
     return sorted(above, key=lambda name: (-share(use[name], scene.quota(name)), name))
 
 
-def may_reclaim(mine: str, scene: Scene[W]) -> bool:
+def may_reclaim(mine: str, scene: Scene[JobT]) -> bool:
     """Whether others use anything to which the virtual cluster ``mine`` may have a right; little work where not."""
     if above_guarantee(mine, scene):
         return True
@@ -52,47 +52,49 @@ def own_nodes(mine: str, nodes: Sequence[NodeView]) -> frozenset[str]:
     return frozenset(node.name for node in nodes if node.dedicated_to == mine)
 
 
-def on_nodes_of(mine: str, all_: Sequence[Runner[W]], scene: Scene[W]) -> list[Runner[W]]:
+def on_nodes_of(mine: str, all_: Sequence[Runner[JobT]], scene: Scene[JobT]) -> list[Runner[JobT]]:
     """The jobs of others on nodes that are dedicated to the virtual cluster ``mine``: they started there before."""
     own = own_nodes(mine, scene.nodes)
     theirs = [runner for runner in all_ if runner.job.vc != mine and any(hold.node in own for hold in runner.holds)]
     return cheapest_first(theirs, scene)
 
 
-def borrowers(mine: str, all_: Sequence[Runner[W]], going: Collection[int], scene: Scene[W]) -> list[Runner[W]]:
+def borrowers(
+    mine: str, all_: Sequence[Runner[JobT]], going: Collection[int], scene: Scene[JobT]
+) -> list[Runner[JobT]]:
     """The jobs that virtual clusters other than ``mine`` run beyond their guarantees: of the one most above it first,
     in it those ``cheapest_first``. ``going`` are the ids of those that end anyway."""
-    candidates: list[Runner[W]] = []
+    candidates: list[Runner[JobT]] = []
     for vc in above_guarantee(mine, scene):
         ours = [runner for runner in all_ if runner.job.vc == vc]
         candidates += cheapest_first(_beyond(vc, ours, going, scene), scene)
     return candidates
 
 
-def _beyond(vc: str, ours: Sequence[Runner[W]], going: Collection[int], scene: Scene[W]) -> list[Runner[W]]:
+def _beyond(vc: str, ours: Sequence[Runner[JobT]], going: Collection[int], scene: Scene[JobT]) -> list[Runner[JobT]]:
     """The youngest jobs, as long as what is used is above the guarantee in something that they hold."""
-    left, guarantee, beyond = dict(scene.use[vc]), scene.quota(vc).guarantee, list[Runner[W]]()
+    left, guarantee, beyond = dict(scene.use[vc]), scene.quota(vc).guarantee, list[Runner[JobT]]()
     for runner in sorted(ours, key=lambda runner: (runner.job.id not in going, *_youngest_first(runner))):
         mine = scene.amount(runner.holds)
         if runner.job.id in going:
             add(left, mine, -1)
-        elif any(what in mine for what in over({}, left, guarantee, named_only=False)):
+        elif any(what in mine for what in exceeded({}, left, guarantee, named_only=False)):
             add(left, mine, -1)
             beyond.append(runner)
     return beyond
 
 
-def _youngest_first(runner: Runner[W]) -> tuple[float, int]:
+def _youngest_first(runner: Runner[JobT]) -> tuple[float, int]:
     """Sorts the youngest first."""
     started: datetime | None = runner.job.started_at
     return (-started.timestamp() if started else 0.0), -runner.job.id
 
 
-def cheapest_first(runners: Sequence[Runner[W]], scene: Scene[W]) -> list[Runner[W]]:
+def cheapest_first(runners: Sequence[Runner[JobT]], scene: Scene[JobT]) -> list[Runner[JobT]]:
     """Sort those of lower priority first, then those whose eviction loses less work, those who were evicted less often,
     and the younger ones."""
 
-    def price(runner: Runner[W]) -> tuple[float, ...]:
+    def price(runner: Runner[JobT]) -> tuple[float, ...]:
         job = runner.job
         return (job.priority, runner.lost(scene.now), job.evictions + job.guest_evictions, *_youngest_first(runner))
 
@@ -100,8 +102,8 @@ def cheapest_first(runners: Sequence[Runner[W]], scene: Scene[W]) -> list[Runner
 
 
 def choose_victims(
-    fit: Fit[W], demands: Sequence[Demand], candidates: Sequence[Runner[W]]
-) -> tuple[list[Runner[W]], list[Placement]] | None:
+    fit: Fit[JobT], demands: Sequence[Demand], candidates: Sequence[Runner[JobT]]
+) -> tuple[list[Runner[JobT]], list[Placement]] | None:
     """The candidates, the first ones preferred, without which the job surely fits, and its places then; none of them is
     there in vain. None where it would not fit without all of them."""
     placements = partial(fit.placements, demands)
@@ -123,8 +125,8 @@ def choose_victims(
 
 
 def _needed(
-    chosen: list[Runner[W]], placements: Callable[[Sequence[Runner[W]]], list[Placement] | None]
-) -> list[Runner[W]]:
+    chosen: list[Runner[JobT]], placements: Callable[[Sequence[Runner[JobT]]], list[Placement] | None]
+) -> list[Runner[JobT]]:
     """Return those of the chosen that are not there in vain."""
     for runner in chosen[::-1]:
         fewer = [other for other in chosen if other is not runner]
@@ -134,18 +136,18 @@ def _needed(
 
 
 @dataclass(frozen=True, slots=True)
-class Fit(Generic[W]):
+class Fit(Generic[JobT]):
     """Where a job fits once others are gone, beside the ``reservations`` of other jobs. ``free`` is what is
     free on ``nodes``."""
 
-    job: W
+    job: JobT
     free: FreeNodes
     nodes: Sequence[NodeView]
-    reservations: Sequence[Reservation[W]]
+    reservations: Sequence[Reservation[JobT]]
     withheld: frozenset[str] = frozenset()
 
-    def placements(self, demands: Sequence[Demand], gone: Sequence[Runner[W]]) -> list[Placement] | None:
-        free = self.free.copy(freed(self.nodes, [hold for runner in gone for hold in runner.holds]))
+    def placements(self, demands: Sequence[Demand], gone: Sequence[Runner[JobT]]) -> list[Placement] | None:
+        free = self.free.copy(nodes_without(self.nodes, [hold for runner in gone for hold in runner.holds]))
         for reservation in self.reservations:
             free.set_aside(reservation.demands, reservation.nodes)
         return free.place(demands, self.job.salt, self.job.avoid, self.job.vc, self.withheld)

@@ -19,7 +19,7 @@ from typing import Generic
 from clusters.placement.fit import Demand, FreeNode, NodeView, Placement, asked_of_node
 from clusters.placement.free import FreeNodes
 from clusters.placement.shares import Hold
-from jobs.planning.queue.scene import Scene, W
+from jobs.planning.queue.scene import JobT, Scene
 
 Lack = tuple[int, int, int]  # GPUs, cores and MB that must still come free
 Rank = tuple[bool, datetime, Lack, str]  # of a node: the smallest is the nearest
@@ -28,11 +28,11 @@ UNKNOWN = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Reservation(Generic[W]):
+class Reservation(Generic[JobT]):
     """Room that is reserved for a job: ``nodes`` has the node of each of its tasks, in the order of its demands.
     ``moment`` is when it is likely free, if that can be said of all jobs that hold it."""
 
-    job: W
+    job: JobT
     demands: Sequence[Demand]
     nodes: tuple[str, ...]
     moment: datetime | None = None
@@ -47,7 +47,7 @@ def nearest(
     vc: str,
     free_nodes: FreeNodes,
     nodes: Sequence[NodeView],
-    reservations: Sequence[Reservation[W]],
+    reservations: Sequence[Reservation[JobT]],
     ends: Ends,
     now: datetime,
 ) -> tuple[tuple[str, ...], datetime | None] | None:
@@ -168,19 +168,19 @@ def _any_way(demands: Sequence[Demand], vc: str, nodes: Iterable[NodeView]) -> t
 # --- guests --------------------------------------------------------------------------------------------------------
 
 
-def may_be_guest(job: W, scene: Scene[W]) -> bool:
+def may_be_guest(job: JobT, scene: Scene[JobT]) -> bool:
     """Whether it agreed to leave at any moment, or something tells when it ends, and it was not evicted too often."""
     if job.guest_evictions >= scene.policy.guest_evictions:
         return False
     return job.is_preemptible or job.most_seconds is not None or bool(scene.lengths())
 
 
-def end_of_guest(job: W, scene: Scene[W], latest: datetime | None, too_late: datetime | None) -> datetime | None:
+def end_of_guest(job: JobT, scene: Scene[JobT], latest: datetime | None, too_late: datetime | None) -> datetime | None:
     """When one that may be a guest leaves the room of others at the latest; None where that is too late. ``latest`` is
     the last of the moments at which reserved room is likely free, ``too_late`` an end of the like that was too late for
     all."""
     if job.is_preemptible:
-        return scene.about  # its owner agreed that it leaves at any moment
+        return scene.rounded_now  # its owner agreed that it leaves at any moment
     end = scene.likely_end(job)
     if end is None or (too_late is not None and end >= too_late):
         return None
@@ -188,7 +188,7 @@ def end_of_guest(job: W, scene: Scene[W], latest: datetime | None, too_late: dat
 
 
 def leaves_in_time(
-    job: W, placements: Sequence[Placement], end: datetime, reservations: Sequence[Reservation[W]], now: datetime
+    job: JobT, placements: Sequence[Placement], end: datetime, reservations: Sequence[Reservation[JobT]], now: datetime
 ) -> bool:
     """Whether it likely leaves before the room on its nodes is free for those who have it reserved; if it does not, it
     is evicted then. Where the room comes at this very moment, a guest would only hold that up."""

@@ -16,7 +16,7 @@ from jobs.planning.queue.appointments import Appointed
 from jobs.planning.queue.lengths import Lengths, LikeJobs
 
 REST, LONGEST_REST = timedelta(minutes=5), timedelta(hours=12)  # of one that was evicted as a borrower
-LAST = "~"  # ``Waiting.since`` of a job that is behind all others: it sorts after every moment
+LAST = "~"  # ``SchedulableJob.since`` of a job that is behind all others: it sorts after every moment
 
 
 _ENDS = {"SUCCEEDED": "succeeded", "FAILED": "failed", "STOPPED": "was stopped"}
@@ -61,7 +61,7 @@ class Awaited:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class SchedulableJob:
     """What the queue goes by, of a job that waits or runs. Fields named as a column of Job are read from it, for the
     planner and for pages alike (jobs/scheduling/columns.py)."""
 
@@ -147,23 +147,23 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KnownJob(Waiting):
+class KnownJob(SchedulableJob):
     """A job of which it is known beforehand what it asks for. (Fields without a default are declared so, as the
-    properties of Waiting would count as one.)"""
+    properties of SchedulableJob would count as one.)"""
 
     demands: tuple[Demand, ...] = field()
     is_preemptible: bool = False
     most_seconds: int | None = None
 
 
-W = TypeVar("W", bound=Waiting)
+JobT = TypeVar("JobT", bound=SchedulableJob)
 
 
 @dataclass(frozen=True, slots=True)
-class Runner(Generic[W]):
+class Runner(Generic[JobT]):
     """A running job and what its tasks hold."""
 
-    job: W
+    job: JobT
     holds: tuple[Hold, ...]
 
     @property
@@ -176,7 +176,7 @@ class Runner(Generic[W]):
         return self.gpus * max(0.0, (now - max(known)).total_seconds()) if known else 0.0
 
 
-def holds_at(job: W, placements: Sequence[Placement]) -> tuple[Hold, ...]:
+def holds_at(job: JobT, placements: Sequence[Placement]) -> tuple[Hold, ...]:
     """What a job holds that runs at these places."""
     return tuple(
         Hold(
@@ -191,7 +191,7 @@ def holds_at(job: W, placements: Sequence[Placement]) -> tuple[Hold, ...]:
     )
 
 
-def as_evicted(job: W, now: datetime, *, counts: bool = True) -> W:
+def as_evicted(job: JobT, now: datetime, *, counts: bool = True) -> JobT:
     """A running job as it waits again from now on after its eviction. It remembers that one that ``counts``: what an
     admin does, to a job or a node, says nothing of what it borrowed."""
     was_guest = job.is_guest
@@ -220,11 +220,11 @@ class Policy:
 POLICY = Policy()
 
 
-NOTHING_LEARNT: Lengths = Lengths(())
+NO_LENGTHS: Lengths = Lengths(())
 
 
 @dataclass(frozen=True)
-class Scene(Generic[W]):
+class Scene(Generic[JobT]):
     """The cluster at one moment. ``nodes`` are all registered ones with what is taken on them; nothing is placed on
     those whose names are ``unseen``, but they count for what could be placed once they are seen. ``running`` gives the
     running jobs, and ``holds`` what all tasks hold, which is known with less work; both are asked for only when
@@ -235,35 +235,35 @@ class Scene(Generic[W]):
     quotas: Mapping[str, Quota] = field(default_factory=dict)
     use: Mapping[str, Amount] = field(default_factory=dict)  # by virtual cluster
     unseen: Collection[str] = ()
-    running: Callable[[], Sequence[Runner[W]]] = tuple
+    running: Callable[[], Sequence[Runner[JobT]]] = tuple
     # Whether a running job ends, is a guest or says when it ends, where that is known without ``running``.
-    moves: bool | None = None
+    changes_by_itself: bool | None = None
     holds: Callable[[], Collection[Hold]] = tuple
     policy: Policy = POLICY
     spans: Sequence[Span] = ()  # the appointments that run or come, each with its next time
     # How long jobs of the like ran; asked for only when somebody's room has to be found.
-    lengths: Callable[[], Lengths] = lambda: NOTHING_LEARNT
+    lengths: Callable[[], Lengths] = lambda: NO_LENGTHS
     # For those who ask for turn after turn: what was free on the same nodes a moment ago, and what is if nothing runs.
     # Without them that is worked out from the rest.
     before: FreeNodes | None = None
     idle: FreeNodes | None = None
-    # The moment for which ends are worked out; without it, it is now (jobs/planning/queue/still.py).
+    # The moment for which ends are worked out; without it, it is now (jobs/planning/queue/unchanged.py).
     step: datetime | None = None
 
     @property
-    def about(self) -> datetime:
+    def rounded_now(self) -> datetime:
         """Now, as far as it is compared with ends, which are only likely."""
         return self.step or self.now
 
-    def likely_end(self, job: W) -> datetime | None:
+    def likely_end(self, job: JobT) -> datetime | None:
         """When a running job ends, or a waiting one would if it started now: as it says itself, or as jobs of the like
         did; None where neither is known."""
-        known = job.would_end(self.about) if job.started_at is None else job.ends_by
+        known = job.would_end(self.rounded_now) if job.started_at is None else job.ends_by
         lengths = self.lengths()
         if not lengths:
             return known
-        began = job.started_at or self.about
-        ran = max(0.0, (self.about - began).total_seconds())
+        began = job.started_at or self.rounded_now
+        ran = max(0.0, (self.rounded_now - began).total_seconds())
         likely = began + timedelta(seconds=lengths.likely_of(job, ran))
         return likely if known is None else min(known, likely)
 

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from base.core import words
 from clusters.placement.fit import Blocker
-from jobs.planning.queue.scene import Runner, W, Waiting
+from jobs.planning.queue.scene import JobT, Runner, SchedulableJob
 
 PARKED = Blocker("parked", "Longshore could not plan this job. It looks again in a minute; its events say why.")
 
@@ -16,7 +16,7 @@ def delay(until: datetime, now: datetime) -> Blocker:
     return _until(until, now, "The next try is", ".")
 
 
-def rests(job: Waiting, until: datetime, now: datetime) -> Blocker:
+def rests(job: SchedulableJob, until: datetime, now: datetime) -> Blocker:
     times = words.count(job.evictions, "time")
     what = f"It was evicted {times} from room that VC {job.vc} had borrowed: it borrows again"
     return _until(until, now, what, ", or starts before that within the guarantee.")
@@ -48,7 +48,7 @@ def queue(ahead: int, vc: str, waits: str = "", *, is_eldest: bool = False) -> B
     return Blocker("queue", f"{jobs} ahead of it in VC {vc}; {but}", have=str(ahead))
 
 
-def evicting(victims: Sequence[Runner[W]]) -> Blocker:
+def evicting(victims: Sequence[Runner[JobT]]) -> Blocker:
     if not victims:
         return Blocker("evicting", "The jobs that hold its room are ending; it starts when they are gone.")
     names = words.listing(victim.job.title for victim in victims)

@@ -13,7 +13,7 @@ from django.db import DatabaseError
 
 from base.accounts import audit
 from base.core.words import count, size
-from portal.backup.box import BackupError
+from portal.backup.encryption import BackupError
 from portal.backup.make import BACKED_UP, Made, make, shrunk
 from portal.backup.passphrase import given
 

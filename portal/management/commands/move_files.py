@@ -15,7 +15,7 @@ from base.core.words import count, size
 from base.files import moving
 from base.files.store import marker, store_at, try_write
 from base.files.store.base import Store
-from portal.backup.box import BackupError
+from portal.backup.encryption import BackupError
 from portal.backup.restore import require_still
 from portal.management.commands.up import lock_home
 
@@ -64,7 +64,7 @@ class Command(BaseCommand):
             marker.know(marker.id_in(to) or marker.new(to), target)
             self.stdout.write(f"{target} is the file store from now on, as it is. {_what_to_set(target)}")
             return
-        ends = moving.Ends(_opened("FROM", source), to, source, target)
+        ends = moving.StorePair(_opened("FROM", source), to, source, target)
         id_of_store = moving.require_right(ends)
         moved = moving.copy(ends, replaces=replaces, tell=self._teller())
         self.stdout.write(

@@ -55,7 +55,7 @@ class Command(BaseCommand):
             os._exit(1)  # without waiting for its threads: whatever holds one up may hold up all
         results.put(_STOP)
         noting.join(Conf.TIMEOUT)
-        processes.leave("workers")
+        processes.forget_process("workers")
 
 
 def _take(orders: Queue[Any], broker: Broker, ending: Event) -> None:

@@ -11,10 +11,10 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from base.core.words import count, size
 from base.files.store import local_root
-from portal.backup.box import BackupError
+from portal.backup.after_restore import missing_keys
+from portal.backup.encryption import BackupError
 from portal.backup.passphrase import VARIABLE, given
 from portal.backup.restore import BackupContents, differences, look, restore
-from portal.backup.settle import missing_keys
 from portal.management.commands.backup import cleaned_up
 from portal.management.commands.up import lock_home
 

@@ -29,14 +29,14 @@ from base.core import linux
 from base.core.env import is_loopback, text
 from base.files.store import local_root, marker, open_store
 from base.files.store.base import StoreUnavailable
-from base.hosts import here, joining
+from base.hosts import joining, this_host
 from base.hosts.joining import NotShared
 from base.models import User
 from clusters.models import Node
 from portal.backup.restore import broken_off
 from portal.backup.tables import APPS
 from portal.shared.look import static_files
-from portal.supervisor import Ready, Supervisor, become, children, preload, preload_web
+from portal.supervisor import ReadinessWatch, Supervisor, children, preload, preload_web, run_child
 
 CONTRACT = "_contract_"  # in the name of a migration that older releases do not survive (CONTRIBUTING.md)
 _ADMIN = "admin"
@@ -63,7 +63,7 @@ class Command(BaseCommand):
         preload_web()
         crew = children(settings.BIND_HOST, str(settings.BIND_PORT), _tls(), settings.WEB_PROCESSES, _apps())
         if (child := Supervisor(crew, _ready(password_file), lock).run()) is not None:
-            become(child)
+            run_child(child)
 
 
 def _prepare(*, joins: bool) -> Path | None:
@@ -87,17 +87,17 @@ def _apps() -> tuple[str, str] | None:
     return (settings.APPS_BIND[0], str(settings.APPS_BIND[1])) if settings.APPS_BIND else None
 
 
-def _ready(password_file: Path | None) -> Ready:
+def _ready(password_file: Path | None) -> ReadinessWatch:
     public = settings.PUBLIC_URL if text("LONGSHORE_PUBLIC_URL", "") else ""
     secure = bool(settings.TLS_CERT)
     host, port = settings.BIND_HOST, str(settings.BIND_PORT)
-    return Ready(host, port, settings.VERSION, password_file, secure=secure, public=public)
+    return ReadinessWatch(host, port, settings.VERSION, password_file, secure=secure, public=public)
 
 
 def _prepare_host(say: Callable[[str], object], *, joins: bool) -> Path | None:
     """Do what one host does at a time. ``joins``: its processes start here. Returns what ``_ensure_admin`` does."""
     try:
-        with joining.alone():
+        with joining.one_host_at_a_time():
             migrate(say)
             _prepare_store()
             joining.check_keys()
@@ -115,7 +115,7 @@ def _prepare_host(say: Callable[[str], object], *, joins: bool) -> Path | None:
 
 def _refuse_sockets() -> None:
     """A socket is another engine on each host: its containers would be lost on one and strangers on another."""
-    elsewhere = here.on_other_machines()
+    elsewhere = this_host.on_other_machines()
     node = Node.objects.filter(endpoint__startswith="unix://").first() if elsewhere else None
     if node is not None:
         raise NotShared(

@@ -19,7 +19,7 @@ from clusters.nodes.kubernetes import services as clusters  # ``services`` are t
 from portal.nodes.adding import checks, cluster_checks, forms
 from portal.nodes.adding.checks import Tested
 from portal.nodes.adding.forms import ClusterForm, EngineForm, NodeForm
-from portal.shared.confirm import ask, back, question
+from portal.shared.confirm import ask_to_confirm, question, return_url
 from portal.shared.guard import own_form
 from portal.shared.viewer import admin_of
 
@@ -112,7 +112,7 @@ def remove_node(request: HttpRequest, name: str) -> HttpResponseBase:
     lost = f"{words.count(node.cpus, 'core')} and {_gpus(node)}"
     effect = f"The cluster loses its {lost}. Docker there goes on; nothing is removed from it."
     asked = _removal_question(name, node.allocations.count(), "on it. Drain it first.", effect)
-    return ask(request, _url(name), nav="nodes", **asked)
+    return ask_to_confirm(request, _url(name), nav="nodes", **asked)
 
 
 @own_form
@@ -125,7 +125,7 @@ def remove_cluster(request: HttpRequest, name: str) -> HttpResponseBase:
     nodes = words.count(cluster.nodes.count(), "node")
     effect = f"Its {nodes} go from here. Nothing is removed from the cluster itself."
     asked = _removal_question(name, clusters.holding(cluster), "on its nodes. Drain them first.", effect)
-    return ask(request, f"/clusters/{name}/edit", nav="nodes", **asked)
+    return ask_to_confirm(request, f"/clusters/{name}/edit", nav="nodes", **asked)
 
 
 @own_form
@@ -138,8 +138,8 @@ def node_status(request: HttpRequest, name: str) -> HttpResponseBase:
         node = services.set_node_status(admin, name, {"nodeStatus": to})
         is_offered = node.status == Node.Status.ACTIVE
         messages.success(request, f"{name} {'is offered again' if is_offered else 'gets nothing new'}.")
-        return redirect(back(request, _url(name)))
-    return ask(request, _url(name), nav="nodes", **_status_question(node))
+        return redirect(return_url(request, _url(name)))
+    return ask_to_confirm(request, _url(name), nav="nodes", **_status_question(node))
 
 
 def _removed(request: HttpRequest, name: str) -> HttpResponseBase:

@@ -61,7 +61,7 @@ def _first(invalid: ValidationError) -> v1_words.Error:
     return {**error, "loc": loc, "ctx": ctx}
 
 
-def wrong(sentence: str) -> PydanticCustomError:
+def invalid_value(sentence: str) -> PydanticCustomError:
     """What a validator raises: what is wrong with a value, in the words that follow its name."""
     return PydanticCustomError("v1", "{v1}", {"v1": sentence})
 
@@ -86,13 +86,13 @@ class Matches:
 
     def _check(self, value: str) -> str:
         if not re.fullmatch(self.pattern, value, re.ASCII):
-            raise wrong(self.sentence.format(value=value))
+            raise invalid_value(self.sentence.format(value=value))
         return value
 
 
 def _storable(value: str) -> str:
     if "\x00" in value:
-        raise wrong("contains an invalid value")
+        raise invalid_value("contains an invalid value")
     return value
 
 
@@ -108,7 +108,7 @@ def _quota(value: Any) -> int | None:
     except (ValueError, TypeError, AttributeError):
         size = None
     if size is None or not words.UNLIMITED <= size < 1 << 63:
-        raise wrong("must be a number of bytes, a size such as 100g, none, or null")
+        raise invalid_value("must be a number of bytes, a size such as 100g, none, or null")
     return size
 
 

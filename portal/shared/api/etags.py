@@ -75,7 +75,7 @@ def answer(
     return made
 
 
-class Again(MiddlewareMixin):
+class RepeatedAnswers(MiddlewareMixin):
     """The first middleware: it sends an answer of ``answer`` again, without any of the others, as long as its version
     says the same. Compressed answers are kept as they are, since no page of another origin can ask for one with
     somebody's token, and those to a session's cookie are not kept."""

@@ -56,7 +56,7 @@ def fields(request: Request) -> dict[str, Any]:
     return dict(data)
 
 
-def said(message: str, status: int = 201) -> Response:
+def message_response(message: str, status: int = 201) -> Response:
     """The answer to most writes: a sentence."""
     return Response({"message": message}, status=status)
 

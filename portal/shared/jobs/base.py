@@ -19,10 +19,10 @@ def find_job(request: Request, username: str, job: str) -> Job:
     return queries.get_job(username, job, mine=reader_of(request).username)
 
 
-def find_story(request: Request, username: str, job: str) -> Job:
-    """``find_job``, for those who may read the job's story. Raises Forbidden too."""
+def find_job_for_details(request: Request, username: str, job: str) -> Job:
+    """``find_job``, for those who may read the job's details. Raises Forbidden too."""
     row = find_job(request, username, job)
-    access.require_story(viewer_of(request), row)
+    access.require_details(viewer_of(request), row)
     return row
 
 

@@ -22,7 +22,7 @@ from jobs.models import Attempt, Job, Task
 from jobs.planning.lifecycle import JobState, TaskState
 from jobs.planning.streak import MANY, End, Streak, streak
 from jobs.planning.turns import Move, Turn
-from jobs.waiting.queue import Queued, turns_of
+from jobs.waiting.queue import WaitingJob, turns_of
 from jobs.waiting.words import briefly, current, moment, not_before
 
 _MOST_LOOKS = 5000  # nodes times different demands that are compared for one list, as a page must be quick
@@ -67,7 +67,7 @@ class JobRow(Named):
         # "1st in vision", and the first thing that it waits for; both empty unless it waits for its turn
         self.place, reason = known.reasons.get(job["id"], ("", "")) if has_turn else ("", "")
         happening = self._happening(job, exit, before, reason, known.doing.get(attempt, ""))
-        self.happening = (happening or says) if access.may_read_story(viewer, self.username) else ""
+        self.happening = (happening or says) if access.may_read_details(viewer, self.username) else ""
         # It failed in the same way several times, or does not use its GPUs.
         self.is_warned = is_live and ((before is not None and before.is_warned) or (is_idle and not happening))
         self.retries = job["user_retries"] + job["platform_retries"] + job["resource_retries"]
@@ -264,7 +264,7 @@ def _waiting_reasons(ids: Sequence[int]) -> dict[int, tuple[str, str]]:
     }
 
 
-def _first_reason(turn: Turn[Queued], shapes: set[int]) -> str:
+def _first_reason(turn: Turn[WaitingJob], shapes: set[int]) -> str:
     """The first of its blockers. ``shapes`` are the demands that were compared with every node already."""
     if turn.move is Move.GO:
         return ""

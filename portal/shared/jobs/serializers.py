@@ -23,7 +23,7 @@ from jobs.containers import launch, ssh
 from jobs.containers.ssh import Login
 from jobs.diagnosis.evidence import from_json
 from jobs.models import Attempt, Job
-from jobs.planning.lifecycle import JOB_ENDS, TASK_ENDS, JobState, TaskState, v1_sub_state, v1_task_state
+from jobs.planning.lifecycle import JOB_END_STATES, TASK_END_STATES, JobState, TaskState, v1_sub_state, v1_task_state
 from jobs.queries import TaskRow
 from jobs.waiting.why import turn_of, waiting_reason
 from portal.shared.jobs import exit_report, shapes
@@ -45,7 +45,7 @@ def list_item(row: Mapping[str, Any], viewer: Viewer) -> shapes.JobItem:
     item: shapes.JobItem = {
         "name": row["name"],
         **_status(row),
-        "appExitCode": row["exit_code"] if access.may_read_story(viewer, row["username"]) else None,
+        "appExitCode": row["exit_code"] if access.may_read_details(viewer, row["username"]) else None,
         "virtualCluster": row["vc"],
         "totalGpuNumber": row["total_gpus"],
         "totalTaskNumber": row["total_tasks"],
@@ -73,7 +73,7 @@ _WARNING = (
 
 
 def job_answer(request: Request, job: Job, name: str, *, explain: bool = True) -> shapes.JobDetail:
-    """The v1 job detail: the job and its current attempt, without the job's story where the viewer may not read it.
+    """The v1 job detail: the job and its current attempt, without the job's details where the viewer may not read it.
     ``name`` is repeated as the client wrote it. ``explain``: say why it waits."""
     base_url = f"{request.scheme}://{request.get_host()}"
     attempt = queries.current_attempt(job)
@@ -94,7 +94,7 @@ def job_answer(request: Request, job: Job, name: str, *, explain: bool = True) -
         status["diagnosis"] = known
     roles = task_roles(job, attempt, tasks, base_url) if is_placed else {}
     answer = cast(shapes.JobDetail, {"name": name, "jobStatus": status, "taskRoles": roles})
-    return answer if access.may_read_story(viewer_of(request), job.username) else _without_story(answer)
+    return answer if access.may_read_details(viewer_of(request), job.username) else _without_details(answer)
 
 
 def _starting(tasks: Sequence[TaskRow]) -> dict[str, Any] | None:
@@ -106,8 +106,8 @@ def _starting(tasks: Sequence[TaskRow]) -> dict[str, Any] | None:
     return {"summary": blockers[0]["sentence"], "blockers": blockers, "ahead": []}
 
 
-def _without_story(answer: shapes.JobDetail) -> shapes.JobDetail:
-    """The detail for viewers who may not read the job's story (jobs.access). All keys stay."""
+def _without_details(answer: shapes.JobDetail) -> shapes.JobDetail:
+    """The detail for viewers who may not read the job's details (jobs.access). All keys stay."""
     roles = {
         name: {**role, "taskStatuses": [{**task, **_HIDDEN} for task in role["taskStatuses"]]}
         for name, role in answer["taskRoles"].items()
@@ -203,9 +203,9 @@ def _app(job: Job, attempt: Attempt, tasks: Sequence[TaskRow], base_url: str) ->
 
 
 def _progress(job: Job, tasks: Sequence[TaskRow]) -> float:
-    if JobState(job.state) in JOB_ENDS:
+    if JobState(job.state) in JOB_END_STATES:
         return 1.0
-    ended = sum(task.state in TASK_ENDS for task in tasks)
+    ended = sum(task.state in TASK_END_STATES for task in tasks)
     return round(ended / max(1, len(tasks)), 4)
 
 

@@ -30,7 +30,7 @@ class LivePage:
     the page's own. Making one raises NoJob or NotFound where there is no such page."""
 
     def __init__(self, request: HttpRequest) -> None:
-        self.asked, self.request = request.GET, as_page(request)
+        self.asked, self.request = request.GET, page_request(request)
 
     @property
     def viewer(self) -> Viewer:
@@ -67,7 +67,7 @@ def open_page(request: HttpRequest, pages: Pages) -> LivePage:
     return page
 
 
-def as_page(request: HttpRequest) -> HttpRequest:
+def page_request(request: HttpRequest) -> HttpRequest:
     """The request with the query of the page itself, for templates that build links from it."""
     own = copy.copy(request)
     query = QueryDict(mutable=True)

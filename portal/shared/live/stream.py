@@ -26,10 +26,10 @@ from django.views.decorators.http import require_safe
 
 from base.core.errors import LongshoreError
 from base.core.threads import in_thread
-from base.serving import seats
+from base.serving import guest_slots
 from base.wakes.wake import hub
 from portal.shared.live.page import LivePage, Pages, open_page
-from portal.shared.live.welcome import while_welcome
+from portal.shared.live.stream_access import while_allowed
 from portal.shared.middleware import zone_of
 
 INTERVAL = 1.0  # seconds between two messages of one stream
@@ -46,10 +46,10 @@ async def page_stream(request: HttpRequest, pages: Pages) -> HttpResponseBase:
     try:
         shown = await in_thread(open_page, request, pages, pool=_pool)
         if not request.user.is_authenticated:
-            seats.take(getattr(request, "scope", {}))
+            guest_slots.take(getattr(request, "scope", {}))
     except LongshoreError as error:
         return HttpResponse(error.message, status=error.status, content_type="text/plain")
-    events = while_welcome(request, shown.require, _events(request, shown))
+    events = while_allowed(request, shown.require, _events(request, shown))
     response = StreamingHttpResponse(events, content_type="text/event-stream")
     response["Cache-Control"] = "no-cache, no-transform"
     response["X-Accel-Buffering"] = "no"

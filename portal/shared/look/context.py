@@ -35,7 +35,7 @@ def page(request: HttpRequest) -> dict[str, Any]:
             "is_admin": viewer_of(request).is_admin,
             "zone": name if name == words.zone(now) else f"{name} ({words.zone(now)})",
             "offset": int((now.utcoffset() or timedelta(0)).total_seconds() // 60),
-            "health": {**processes.up(), "store": is_store_up() is not False},
+            "health": {**processes.live_processes(), "store": is_store_up() is not False},
         }
     }
 

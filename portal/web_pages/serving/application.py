@@ -13,9 +13,9 @@ from base.core.threads import in_thread
 from base.wakes import processes
 from jobs.web_pages import origin, visits
 from jobs.web_pages.addresses import PagePlace
-from portal.web_pages.serving.door import Door
-from portal.web_pages.serving.hop import Hop
 from portal.web_pages.serving.proxy import Proxy
+from portal.web_pages.serving.upstream import UpstreamClient
+from portal.web_pages.serving.visitors import Visitors
 
 _THREADS = 2  # each keeps its database connection
 _OTHERS = ("zone", "theme", "messages")  # what the portal's pages and scripts set beside session and form token
@@ -37,18 +37,18 @@ class Application:
 
     async def _live(self, receive: Any, send: Any) -> None:
         await receive()
-        hop = Hop()
-        door = Door(lambda cookies: in_thread(visits.check, cookies, pool=self._pool))
+        hop = UpstreamClient()
+        door = Visitors(lambda cookies: in_thread(visits.check, cookies, pool=self._pool))
         own = {settings.SESSION_COOKIE_NAME, settings.CSRF_COOKIE_NAME, *_OTHERS}
         self._proxy = Proxy(origin.setup(), own, door, hop, self._redeem, tokens.is_ours)
-        watching, shown = asyncio.create_task(door.watch()), processes.shown("web pages")
-        shown.keep()
+        watching, shown = asyncio.create_task(door.watch()), processes.heartbeat_thread("web pages")
+        shown.ensure_running()
         await send({"type": "lifespan.startup.complete"})
         await receive()
         shown.stop()
         watching.cancel()
         await hop.close()
-        await in_thread(processes.leave, "web pages")
+        await in_thread(processes.forget_process, "web pages")
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _redeem(self, ticket: str, place: PagePlace, cookies: list[tuple[str, str]]) -> str | None:

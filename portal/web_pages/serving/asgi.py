@@ -14,7 +14,7 @@ import django
 
 django.setup()
 
-from base.serving.connection import believing  # noqa: E402
+from base.serving.connection import trusting_proxies  # noqa: E402
 from portal.web_pages.serving.application import Application  # noqa: E402
 
-application = believing(Application())
+application = trusting_proxies(Application())

@@ -22,9 +22,9 @@ from jobs.config.web_pages import PREFIX
 from jobs.web_pages.addresses import ENTER, OWN, PagePlace, Setup, place_of
 from jobs.web_pages.visits import Target
 from portal.web_pages.serving import answers, headers
-from portal.web_pages.serving.door import SOCKETS, Door, Open
 from portal.web_pages.serving.headers import Reserved
-from portal.web_pages.serving.hop import FAULTS, Hop, Unanswered
+from portal.web_pages.serving.upstream import FAULTS, Unanswered, UpstreamClient
+from portal.web_pages.serving.visitors import SOCKETS, OpenConnection, Visitors
 
 _WITHDRAWN = 4401  # the code with which the portal itself ends a WebSocket
 
@@ -38,7 +38,7 @@ class _Way:
     place: PagePlace
     target: Target
     keeps: bool  # the container knows its prefix
-    open: Open
+    open: OpenConnection
 
 
 class Proxy:
@@ -49,8 +49,8 @@ class Proxy:
         self,
         setup: Setup,
         reserved: Reserved,
-        door: Door,
-        hop: Hop,
+        door: Visitors,
+        hop: UpstreamClient,
         redeem: Redeem,
         is_ours: Callable[[str], bool],
     ) -> None:
@@ -196,7 +196,7 @@ class _Body:
             self._is_gone = (await self._receive())["type"] == "http.disconnect"
 
 
-async def _unless(doing: Awaitable[Any], opened: Open, body: _Body) -> Any:
+async def _unless(doing: Awaitable[Any], opened: OpenConnection, body: _Body) -> Any:
     """What ``doing`` gives or raises; None when the visitor goes or loses the right before it is done."""
     task = asyncio.ensure_future(doing)
     await first_of(task, opened.ended.wait(), body.gone())

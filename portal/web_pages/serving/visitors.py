@@ -25,7 +25,7 @@ Check = Callable[[Collection[str]], Awaitable[Mapping[str, Visit]]]
 
 
 @dataclass(eq=False)
-class Open:
+class OpenConnection:
     """Something that a visitor has open. ``ended`` is set when it must be closed; ``task_id`` is what it leads to;
     ``socket_of`` is whose WebSocket it is, if it is one."""
 
@@ -35,14 +35,14 @@ class Open:
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-class Door:
+class Visitors:
     """``check``: the visits behind these cookies, as visits.check answers. Used on one event loop."""
 
     def __init__(self, check: Check) -> None:
         self._check = check
         self._known: dict[str, tuple[float, Visit | None]] = {}
         self._asking: dict[str, asyncio.Task[Visit | None]] = {}
-        self._open: set[Open] = set()
+        self._open: set[OpenConnection] = set()
         self._seen = time.monotonic()  # when the database last answered
 
     async def visit(self, cookies: Collection[str], key: str) -> tuple[str, Visit] | None:
@@ -54,8 +54,8 @@ class Door:
         return None
 
     @contextmanager
-    def opened(self, cookie: str, task_id: int, socket_of: str = "") -> Iterator[Open]:
-        entry = Open(cookie, task_id, socket_of)
+    def opened(self, cookie: str, task_id: int, socket_of: str = "") -> Iterator[OpenConnection]:
+        entry = OpenConnection(cookie, task_id, socket_of)
         self._open.add(entry)
         try:
             yield entry

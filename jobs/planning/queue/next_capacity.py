@@ -11,16 +11,16 @@ from typing import Generic
 
 from clusters.placement.fit import Demand, NodeView, Placement
 from clusters.placement.free import FreeNodes
-from clusters.placement.shares import Amount, above_ceiling, freed, is_within
+from clusters.placement.shares import Amount, above_ceiling, is_within, nodes_without
 from jobs.planning.queue import reclaim, reservations
 from jobs.planning.queue.lines import VcQueue
 from jobs.planning.queue.reclaim import Fit
 from jobs.planning.queue.reservations import UNKNOWN
-from jobs.planning.queue.scene import Runner, W
+from jobs.planning.queue.scene import JobT, Runner
 
 
 @dataclass(frozen=True, slots=True)
-class Coming(Generic[W]):
+class NextCapacity(Generic[JobT]):
     """``nodes`` has the node of each of the job's ``demands``, in which the types of GPUs are settled where the ceiling
     asks for that. ``moment`` is when the room is likely free, if that can be said. ``victims`` are the jobs evicted for
     it; ``awaits`` says that those who hold it are ending already."""
@@ -28,11 +28,13 @@ class Coming(Generic[W]):
     demands: Sequence[Demand]
     nodes: tuple[str, ...]
     moment: datetime | None
-    victims: Sequence[Runner[W]] = ()
+    victims: Sequence[Runner[JobT]] = ()
     awaits: bool = False
 
 
-def room_to_come(line: VcQueue[W], job: W, untouched: FreeNodes) -> tuple[Coming[W] | None, Sequence[str]]:
+def room_to_come(
+    line: VcQueue[JobT], job: JobT, untouched: FreeNodes
+) -> tuple[NextCapacity[JobT] | None, Sequence[str]]:
     """The room that the first job of a virtual cluster without any gets next. ``untouched`` is that of the nodes before
     anybody's turn.
 
@@ -43,12 +45,12 @@ def room_to_come(line: VcQueue[W], job: W, untouched: FreeNodes) -> tuple[Coming
     return search.found(untouched), search.above
 
 
-class _Search(Generic[W]):
-    def __init__(self, line: VcQueue[W], job: W) -> None:
+class _Search(Generic[JobT]):
+    def __init__(self, line: VcQueue[JobT], job: JobT) -> None:
         self.line, self.job, self.queue, self.scene = line, job, line.queue, line.queue.scene
         self.above: list[str] = []  # resources of the ceiling that were in the way
 
-    def found(self, untouched: FreeNodes) -> Coming[W] | None:
+    def found(self, untouched: FreeNodes) -> NextCapacity[JobT] | None:
         queue, job = self.queue, self.job
         left = [node for node in queue.left() if node.name not in self.scene.unseen]
         has_right = is_within(self.line.use, queue.asked(job.demands), self.line.quota)
@@ -59,18 +61,20 @@ class _Search(Generic[W]):
         guests = [runner for runner in runners if runner.job.is_guest and runner.job.id not in gone]
         guests = [runner for runner in guests if not queue.returns_before(runner, job)]
         guests = reclaim.cheapest_first(guests, self.scene)
-        left = freed(left, [hold for runner in going for hold in runner.holds])
+        left = nodes_without(left, [hold for runner in going for hold in runner.holds])
         fit = Fit(job, untouched.copy(left), left, queue.reservations, self.scene.appointed.withheld(job))
         coming = self._without(fit, (), self.line.quota.ceiling, self._is_below) if going else None
         for candidates in self._owed(guests, runners, gone) if reclaims else ():
             coming = coming or self._without(fit, candidates, self.line.quota.guarantee, self._keeps)
         if coming is None and guests:
             coming = self._without(fit, guests, self.line.quota.ceiling, self._is_below)
-        return coming or self._nearest(untouched, freed(left, [hold for runner in guests for hold in runner.holds]))
+        return coming or self._nearest(
+            untouched, nodes_without(left, [hold for runner in guests for hold in runner.holds])
+        )
 
     def _owed(
-        self, guests: Sequence[Runner[W]], runners: Sequence[Runner[W]], gone: Collection[int]
-    ) -> Iterator[list[Runner[W]]]:
+        self, guests: Sequence[Runner[JobT]], runners: Sequence[Runner[JobT]], gone: Collection[int]
+    ) -> Iterator[list[Runner[JobT]]]:
         """Yield those who may be evicted for a job with a right to its room, the first ones preferred: ``guests``,
         those on its virtual cluster's own nodes, and who still borrows once they are gone; then without those on its
         nodes."""
@@ -86,24 +90,24 @@ class _Search(Generic[W]):
 
     def _without(
         self,
-        fit: Fit[W],
-        candidates: Sequence[Runner[W]],
+        fit: Fit[JobT],
+        candidates: Sequence[Runner[JobT]],
         limits: Amount,
         is_good: Callable[[Sequence[Placement]], bool],
-    ) -> Coming[W] | None:
+    ) -> NextCapacity[JobT] | None:
         """Where the job fits without as few of the candidates as do; ``limits`` are those of types that count here."""
         for demands in (self.job.demands, *self.queue.typed(self.job.demands, limits)):
             chosen = reclaim.choose_victims(fit, demands, candidates)
             if chosen is not None and is_good(chosen[1]):
                 victims, placements = chosen
                 nodes = tuple(place.node for place in placements)
-                return Coming(demands, nodes, self.scene.about, victims, awaits=not candidates)
+                return NextCapacity(demands, nodes, self.scene.rounded_now, victims, awaits=not candidates)
         return None
 
     def _keeps(self, placements: Sequence[Placement]) -> bool:
         """Who leaves only for one that stays within the guarantee, also of types: else it would wait behind those who
         left."""
-        return self.line.keeps(self.job, placements)
+        return self.line.stays_within_limits(self.job, placements)
 
     def _is_below(self, placements: Sequence[Placement]) -> bool:
         return self._is_allowed(self.queue.amount(self.job, placements))
@@ -113,19 +117,19 @@ class _Search(Generic[W]):
         self.above = self.above or above
         return not above
 
-    def _nearest(self, untouched: FreeNodes, left: Sequence[NodeView]) -> Coming[W] | None:
+    def _nearest(self, untouched: FreeNodes, left: Sequence[NodeView]) -> NextCapacity[JobT] | None:
         """Where the least is still to wait for. With any types of GPUs, if the ceiling allows those that it may get
         there, else with the one that comes first."""
-        free, ways = untouched.copy(left), list[Coming[W]]()
+        free, ways = untouched.copy(left), list[NextCapacity[JobT]]()
         withheld = self.scene.appointed.withheld(self.job)
         left = [node for node in left if node.name not in withheld] if withheld else left
         for demands in (self.job.demands, *self.queue.typed(self.job.demands, self.line.quota.ceiling)):
             queue = self.queue
             nearest = reservations.nearest(
-                demands, self.job.vc, free, left, queue.reservations, queue.ends, self.scene.about
+                demands, self.job.vc, free, left, queue.reservations, queue.ends, self.scene.rounded_now
             )
             if nearest is not None and self._is_allowed(self.queue.most(demands, nearest[0])):
-                ways.append(Coming(demands, *nearest))
+                ways.append(NextCapacity(demands, *nearest))
                 if demands is self.job.demands:
                     break
         return min(ways, key=lambda way: way.moment or UNKNOWN, default=None)

@@ -1,4 +1,4 @@
-"""portal.backup.box and records: what is written comes out again, and nothing else does."""
+"""portal.backup.encryption and records: what is written comes out again, and nothing else does."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import json
 
 import pytest
 
-from portal.backup import box
-from portal.backup.box import MAGIC, PIECE, BackupError, Sealing, read_head, require_whole
+from portal.backup import encryption
+from portal.backup.encryption import MAGIC, PIECE, BackupError, Sealing, read_head, require_whole
 from portal.backup.records import Records, read
 
 SECRET = "a long passphrase"
@@ -17,8 +17,8 @@ SECRET = "a long passphrase"
 
 @pytest.fixture(autouse=True)
 def _cheap_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(box, "_MEMORY", 64)
-    monkeypatch.setattr(box, "_PASSES", 1)
+    monkeypatch.setattr(encryption, "_MEMORY", 64)
+    monkeypatch.setattr(encryption, "_PASSES", 1)
 
 
 def sealed(plain: bytes, passphrase: str = SECRET) -> bytes:
@@ -31,7 +31,7 @@ def sealed(plain: bytes, passphrase: str = SECRET) -> bytes:
 
 def opened(data: bytes, passphrase: str = SECRET) -> bytes:
     file = io.BytesIO(data)
-    return b"".join(box.opened(file, passphrase, read_head(file)))
+    return b"".join(encryption.opened(file, passphrase, read_head(file)))
 
 
 @pytest.mark.parametrize("size", [0, 1, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE])
@@ -112,7 +112,7 @@ def test_records_come_back_in_their_order() -> None:
     records.piece(b"\0\1" * 70_000)
     records.close()
     file.seek(0)
-    found = list(read(box.opened(file, SECRET, read_head(file))))
+    found = list(read(encryption.opened(file, SECRET, read_head(file))))
     assert [row for kind, some in found if kind == "rows" for row in some] == rows
     assert len([kind for kind, _ in found if kind == "rows"]) > 1, "not all of them in memory"
     assert [kind for kind, _ in found if kind not in ("rows", "bytes")] == ["table", "file", "end"]
@@ -127,7 +127,7 @@ def test_records_without_an_end_are_refused() -> None:
     records.box.close()
     file.seek(0)
     with pytest.raises(BackupError, match="not in order"):
-        list(read(box.opened(file, SECRET, read_head(file))))
+        list(read(encryption.opened(file, SECRET, read_head(file))))
 
 
 @pytest.mark.parametrize("head", [b"[" * 60_000 + b"\n", b"7\n", b"\xff\n", b'{"memory": 1e99}\n', b"x" * 70_000])

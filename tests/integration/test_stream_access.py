@@ -8,13 +8,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from portal.shared.live import welcome
+from portal.shared.live import stream_access
 from tests.helpers import LIMIT
 
 
 @pytest.mark.parametrize("pause", [0.0, 3600.0])
 def test_it_ends_whether_much_comes_or_nothing(monkeypatch: pytest.MonkeyPatch, pause: float) -> None:
-    monkeypatch.setattr(welcome, "EVERY", 0.1)
+    monkeypatch.setattr(stream_access, "EVERY", 0.1)
     ended = []
 
     async def events() -> AsyncGenerator[str]:
@@ -27,8 +27,8 @@ def test_it_ends_whether_much_comes_or_nothing(monkeypatch: pytest.MonkeyPatch, 
 
     async def watch() -> int:
         seen: list[str] = []
-        monkeypatch.setattr(welcome, "_is_welcome", lambda request, may: not seen)
-        async for event in welcome.while_welcome(SimpleNamespace(), bool, events()):  # type: ignore[arg-type]
+        monkeypatch.setattr(stream_access, "_is_welcome", lambda request, may: not seen)
+        async for event in stream_access.while_allowed(SimpleNamespace(), bool, events()):  # type: ignore[arg-type]
             seen.append(event)
         return len(seen)
 

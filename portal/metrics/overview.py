@@ -32,7 +32,7 @@ MOST_GPUS = 16  # lines of a plot
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
+class OverviewPlot:
     """What is shown: of a node, or of the cluster with the name "". ``files``: {label of a line: its file} of GPUs."""
 
     name: str
@@ -45,20 +45,20 @@ class Whole:
     end: int
 
 
-def of_node(node: Node, query: Mapping[str, str]) -> Whole:
+def of_node(node: Node, query: Mapping[str, str]) -> OverviewPlot:
     gpus = {f"GPU {gpu['id']}": places.of_gpu(node.name, str(gpu["id"])) for gpu in node.gpus[:MOST_GPUS]}
     limits = {"cpu": float(node.cpus), "memory": node.memory_mb * 2.0**20}
-    return Whole(node.name, NODE_KINDS, places.of_node(node.name), gpus, limits, *_span(query))
+    return OverviewPlot(node.name, NODE_KINDS, places.of_node(node.name), gpus, limits, *_span(query))
 
 
-def of_cluster(query: Mapping[str, str]) -> Whole:
+def of_cluster(query: Mapping[str, str]) -> OverviewPlot:
     nodes = Node.objects.aggregate(cpus=Sum("cpus"), memory=Sum("memory_mb"))
     gpus = sum(len(gpus) for gpus in Node.objects.values_list("gpus", flat=True))
     limits = {"cpu": float(nodes["cpus"] or 0), "memory": (nodes["memory"] or 0) * 2.0**20, "gpu": float(gpus)}
-    return Whole("", CLUSTER_KINDS, places.of_cluster(), {}, limits, *_span(query))
+    return OverviewPlot("", CLUSTER_KINDS, places.of_cluster(), {}, limits, *_span(query))
 
 
-def page(whole: Whole, url: str) -> dict[str, Any]:
+def page(whole: OverviewPlot, url: str) -> dict[str, Any]:
     """The context of metrics/_plots.html with its choice of ranges."""
     grid, lines = _lines(whole, POINTS)
     plots = [_plot(kind, whole, lines[kind.key]) for kind in whole.kinds if lines[kind.key]]
@@ -75,14 +75,14 @@ def page(whole: Whole, url: str) -> dict[str, Any]:
     }
 
 
-def data(whole: Whole) -> dict[str, Any]:
+def data(whole: OverviewPlot) -> dict[str, Any]:
     """What the script gets, as portal.metrics.page.data says."""
     return as_data(*_lines(whole, MOST_POINTS), whole.kinds, whole.limits, whole.begin, whole.end)
 
 
 def idle_rows(viewer: Viewer, node: str = "") -> list[dict[str, Any]]:
     """The idle GPUs, the longest first; where jobs are private, of the viewer's own, and all for admins."""
-    held = [gpu for gpu in held_gpus(node=node) if access.may_read_story(viewer, gpu.username)]
+    held = [gpu for gpu in held_gpus(node=node) if access.may_read_details(viewer, gpu.username)]
     idle = [(gpu.idle_since, gpu) for gpu in held if gpu.idle_since is not None]
     return [
         {
@@ -105,7 +105,7 @@ def _span(query: Mapping[str, str]) -> tuple[str, int, int]:
     return chosen, *span_in(query, now - RANGES[chosen][1], now)
 
 
-def _lines(whole: Whole, points: int) -> tuple[Grid, Lines]:
+def _lines(whole: OverviewPlot, points: int) -> tuple[Grid, Lines]:
     """{key of the kind: {label: values}}; of what nobody knows nothing."""
     wide = (whole.end - whole.begin) // points
     own = read.read_series(whole.file, whole.begin, whole.end, wide)
@@ -120,7 +120,7 @@ def _lines(whole: Whole, points: int) -> tuple[Grid, Lines]:
     return grid, lines
 
 
-def _plot(kind: PlotKind, whole: Whole, lines: Mapping[str, Sequence[float | None]]) -> Plot:
+def _plot(kind: PlotKind, whole: OverviewPlot, lines: Mapping[str, Sequence[float | None]]) -> Plot:
     limit = whole.limits.get(kind.key)
     last = [known[-1] for some in lines.values() if (known := [value for value in some[-6:] if value is not None])]
     now = _now(kind, last, limit)

@@ -11,15 +11,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from jobs.planning.queue.scene import Waiting
+from jobs.planning.queue.scene import SchedulableJob
 
 # Likely ends are worked out for moments that are so far apart: each second moves them all a little.
-STEP = timedelta(seconds=5)
+INTERVAL = timedelta(seconds=5)
 _FIRST = datetime.min
 
 
 @dataclass(frozen=True, slots=True)
-class Still:
+class UnchangedTurns:
     """Turns that went by ``basis`` and in which nothing was to be done, at any moment before ``until``."""
 
     basis: tuple[object, ...]
@@ -31,13 +31,13 @@ class Still:
         return now < self.until and self.basis == basis
 
 
-def still(basis: tuple[object, ...], waiting: Iterable[Waiting], now: datetime) -> Still:
-    """Make the Still of turns in which nothing was to be done; they hold until a waiting job's pause is over, or the
-    next step."""
+def unchanged_turns(basis: tuple[object, ...], waiting: Iterable[SchedulableJob], now: datetime) -> UnchangedTurns:
+    """Make the UnchangedTurns of turns in which nothing was to be done; they hold until a waiting job's pause is over,
+    or the next interval."""
     pauses = [moment for job in waiting for moment in job.pauses]
-    return Still(basis, min([step(now) + STEP, *(moment for moment in pauses if moment > now)]))
+    return UnchangedTurns(basis, min([interval_start(now) + INTERVAL, *(moment for moment in pauses if moment > now)]))
 
 
-def step(now: datetime) -> datetime:
-    """The beginning of the step in which the moment is."""
-    return now - (now - _FIRST.replace(tzinfo=now.tzinfo)) % STEP
+def interval_start(now: datetime) -> datetime:
+    """The beginning of the interval in which the moment is."""
+    return now - (now - _FIRST.replace(tzinfo=now.tzinfo)) % INTERVAL

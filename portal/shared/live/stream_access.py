@@ -21,7 +21,7 @@ _pool = ThreadPoolExecutor(2, thread_name_prefix="welcome")
 _users: dict[str, tuple[float, Any]] = {}
 
 
-async def while_welcome(
+async def while_allowed(
     request: HttpRequest, require: Callable[[Viewer], object], events: AsyncGenerator[str]
 ) -> AsyncIterator[str]:
     """The events, until the reader may not read them. ``require`` is called in a thread with the user as they are now,

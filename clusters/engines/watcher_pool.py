@@ -22,7 +22,7 @@ LONGEST = 60.0  # seconds after which the thread that knows who is due counts as
 log = structlog.get_logger()
 
 
-class Turns:
+class WatcherPool:
     """``at(due, do)``: call ``do`` in a thread when the time has come, by the clock of ``time.monotonic``. What it
     raises is logged: it has to ask for its next turn whatever happens."""
 
@@ -38,8 +38,8 @@ class Turns:
         self._due.enterabs(due, 0, self._begin, (do,))
         self._changed.set()
 
-    def keep(self) -> None:
-        self.thread.keep()
+    def ensure_running(self) -> None:
+        self.thread.ensure_running()
 
     def stop(self) -> None:
         self.thread.stop()

@@ -26,7 +26,7 @@ def host_id() -> str:
     return _id_in(settings.HOME)
 
 
-def now() -> datetime:
+def database_now() -> datetime:
     """The time of day on which all hosts agree: that of the database server. With SQLite there is one host."""
     if not is_postgresql():
         return timezone.now()
@@ -38,7 +38,7 @@ def now() -> datetime:
 
 def enter(report: dict[str, Any]) -> None:
     """Write the row of this host. ``report``: what must be the same on all hosts, see base/hosts/joining.py."""
-    values = {"name": socket.gethostname(), "url": settings.PUBLIC_URL, "at": now(), "report": report}
+    values = {"name": socket.gethostname(), "url": settings.PUBLIC_URL, "at": database_now(), "report": report}
     Host.objects.update_or_create(id=host_id(), defaults=values)
 
 
@@ -46,7 +46,7 @@ def renew() -> None:
     """Say that this host lives, as its processes do whenever they show themselves. Its row is made by ``manage.py
     up``."""
     if is_postgresql():
-        at = now()
+        at = database_now()
         skew = round((timezone.now() - at).total_seconds(), 1)
         Host.objects.filter(id=host_id()).update(at=at, skew=skew)
 
@@ -55,7 +55,7 @@ def others() -> list[Host]:
     """The other hosts that live now."""
     if not is_postgresql():
         return []
-    return list(Host.objects.exclude(id=host_id()).filter(at__gt=now() - ALIVE).order_by("id"))
+    return list(Host.objects.exclude(id=host_id()).filter(at__gt=database_now() - ALIVE).order_by("id"))
 
 
 def on_other_machines() -> list[Host]:

@@ -44,7 +44,7 @@ class Unanswered(Exception):
         self.cause = cause
 
 
-class Hop:
+class UpstreamClient:
     """Made and closed on one event loop."""
 
     def __init__(self) -> None:

@@ -34,11 +34,11 @@ class KnownAccounts:
 
 
 @dataclass(frozen=True, slots=True)
-class Who(rules.Rights):
+class StoreActor(rules.Rights):
     store: Store
 
     @classmethod
-    def of(cls, user: User, store: Store) -> Who:
+    def of(cls, user: User, store: Store) -> StoreActor:
         return cls(user.username, user.is_admin, KnownAccounts(), store)
 
     @property

@@ -11,26 +11,26 @@ from typing import Any
 
 from django.conf import settings
 
-from base.core.errors import Crowded
+from base.core.errors import TooManyAtOnce
 
 _SEAT = "longshore.seat"  # of a scope's state: whether this stream has a place
 taken = 0  # places, of this process
 
 
 def begin(scope: Any) -> None:
-    """A stream begins. It takes a place already when its request names no session. Raises Crowded."""
+    """A stream begins. It takes a place already when its request names no session. Raises TooManyAtOnce."""
     scope["state"][_SEAT] = False
     if not _names_a_session(scope["headers"]):
         take(scope)
 
 
 def take(scope: Any) -> None:
-    """Take a place for a stream that has turned out to be a guest's; again is free. Raises Crowded."""
+    """Take a place for a stream that has turned out to be a guest's; again is free. Raises TooManyAtOnce."""
     global taken
     if scope.get("state", {}).get(_SEAT) is not False:
         return
     if taken >= settings.GUEST_STREAMS:
-        raise Crowded("Too many guests watch at once. Sign in, or try again later.")
+        raise TooManyAtOnce("Too many guests watch at once. Sign in, or try again later.")
     taken += 1
     scope["state"][_SEAT] = True
 

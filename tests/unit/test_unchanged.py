@@ -17,14 +17,14 @@ from clusters.placement.shares import Hold, Quota, add
 from jobs.planning import planner
 from jobs.planning.planner import plan
 from jobs.planning.queue.lengths import Lengths, LikeJobs
-from jobs.planning.queue.scene import NOTHING_LEARNT, Policy
-from jobs.planning.queue.still import STEP, step
+from jobs.planning.queue.scene import NO_LENGTHS, Policy
+from jobs.planning.queue.unchanged import INTERVAL, interval_start
 from jobs.planning.world import JobView, TaskView, World
 from tests.unit.test_planner import NOW, RECENTLY, container, job, node, spec, task, world
 
 WORLDS = int(os.environ.get("LONGSHORE_WORLDS", "150"))
 SOON = [timedelta(seconds=seconds) for seconds in (1, 4, 9, 60)]
-START = step(NOW)
+START = interval_start(NOW)
 LENGTHS = Lengths(
     (LikeJobs("u", "j", gpus, vc), seconds) for gpus in (1, 2) for vc in "ab" for seconds in (3, 20, 90, 400)
 )
@@ -66,7 +66,7 @@ def full_worlds(draw: st.DrawFn) -> World:
         live=live,
         waiting=[pending(100 + at, draw) for at in range(draw(st.integers(0, 4)))],
         quotas=draw(st.sampled_from([{}, QUOTAS])),
-        lengths=draw(st.sampled_from([NOTHING_LEARNT, LENGTHS])),
+        lengths=draw(st.sampled_from([NO_LENGTHS, LENGTHS])),
     )
     return with_holds(made, holds)
 
@@ -140,7 +140,7 @@ def test_a_pass_that_is_spared_its_turns_plans_what_it_would_have_planned(
     change: str, one: World, is_undone: bool, seconds: float
 ) -> None:
     before, after = (CHANGES[change](one), one) if is_undone else (one, CHANGES[change](one))
-    still = plan(before).still
+    still = plan(before).unchanged
     assume(still is not None)
     later = replace(after, now=before.now + timedelta(seconds=seconds))
     assert plan(later, still) == plan(later)
@@ -155,21 +155,21 @@ def test_the_turns_of_a_full_cluster_are_worked_out_once_a_step(monkeypatch: pyt
 
     monkeypatch.setattr(planner, "turns", counted)
     one = world(now=START, waiting=[job(1, "WAITING")])
-    still = plan(one).still
+    still = plan(one).unchanged
     for part in (0.2, 0.5, 0.9):
-        still = plan(replace(one, now=START + part * STEP), still).still
+        still = plan(replace(one, now=START + part * INTERVAL), still).unchanged
     assert len(times) == 1
-    plan(replace(one, now=START + STEP), still)
+    plan(replace(one, now=START + INTERVAL), still)
     assert len(times) == 2
 
 
 def test_what_was_not_seen_or_stopped_starts_once_it_is() -> None:
     one = world(waiting=[job(1, "WAITING")])
     for before in (replace(one, looks={}), replace(one, quotas={"default": Quota(stopped=True)})):
-        still = plan(before).still
+        still = plan(before).unchanged
         assert still is not None
         assert [made.job.id for made in plan(one, still).jobs] == [1]
 
 
 def test_a_plan_that_does_something_says_nothing_of_the_next() -> None:
-    assert plan(world(waiting=[job(1, "WAITING")])).still is None
+    assert plan(world(waiting=[job(1, "WAITING")])).unchanged is None

@@ -21,20 +21,21 @@ class Attached(Protocol):
 
     @property
     def pid(self) -> int:
-        """Of the program, as processes of the container see it."""
+        """The number of the program, as processes of the container see it."""
 
     async def read(self) -> bytes:
         """The next bytes that the program has written; nothing when it has ended. The program waits while nobody
         reads."""
 
     async def write(self, data: bytes) -> None:
-        """Type. It returns when the engine has room for more."""
+        """Send what is typed to the program. It returns when the engine has room for more."""
 
     async def resize(self, columns: int, rows: int) -> None:
         """The program is told. One that has ended is not."""
 
     async def exit_code(self) -> int | None:
-        """Of a program that has ended. None when it ended with its container, and where nobody knows it."""
+        """The exit code of a program that has ended. None when it ended with its container, and where nobody knows
+        it."""
 
     async def close(self) -> bool:
         """End the program as a closed window does: HUP, and KILL after GRACE. False when the engine did not answer, so

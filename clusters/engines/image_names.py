@@ -31,8 +31,8 @@ def is_snapshot(image: str) -> bool:
 
 
 def is_id(image: str) -> bool:
-    """Whether engines take it for the beginning of an image's id. It would then open any image that a node has: one of
-    somebody else's container, or one that was pulled with somebody else's password."""
+    """Whether engines take this name for the beginning of an image's id. It would then open any image that a node has:
+    one of somebody else's container, or one that was pulled with somebody else's password."""
     return _ID.match(canonical(image)) is not None
 
 

@@ -112,5 +112,5 @@ def gpu_type(model: str) -> str:
 
 
 def resource_of(gpu_id: str) -> str:
-    """What a container has to ask for that is to have this GPU."""
+    """The resource that a container asks for to get this GPU."""
     return gpu_id.rpartition(":")[0] or GPU

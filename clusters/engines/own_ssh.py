@@ -36,8 +36,8 @@ def folder() -> Path:
 
 
 def fetch() -> None:
-    """Take what other hosts have and this one lacks, and give them what is here. For the start of each process that
-    connects, and from time to time."""
+    """Fetch the ssh key and the known hosts that other hosts have and this one lacks, and give them those that are
+    here. For the start of each process that connects, and from time to time."""
     path, hosts = folder() / KEY, folder() / KNOWN_HOSTS
     theirs = shared.get("ssh")
     if path.exists() and KEY not in theirs:

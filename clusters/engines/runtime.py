@@ -244,7 +244,7 @@ class Look:
     heard_at: datetime | None = None  # when it last did what it was ordered to, though its list was not answered
 
     def of(self, node: str) -> Look:
-        """What it says about one node of the engine."""
+        """The part of the Look that is about one node of the engine."""
         if node == self.node and not any(status.node for status in self.containers.values()):
             return self
         here = {name: status for name, status in self.containers.items() if status.node in ("", node)}
@@ -341,7 +341,7 @@ class Engine(ContainerRuntime, Attachable, Protocol):
         """The names of all images, as in clusters.engines.image_names."""
 
     def disk_use(self) -> DiskUse:
-        """May take the engine long, as it adds up files."""
+        """The DiskUse of the engine. It may take long, as the engine adds up files."""
 
     def keep(self, name: str, image: str, most: int) -> int:
         """Make an image of a container that has ended: its files and its environment; returns the bytes that the

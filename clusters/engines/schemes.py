@@ -86,7 +86,7 @@ def load() -> None:
 
 
 def host_key(endpoint: str) -> HostKey:
-    """What the SSH server of an ``ssh://`` endpoint shows. Raises RuntimeFault when it does not answer."""
+    """The host key that the SSH server of an ``ssh://`` endpoint shows. Raises RuntimeFault when it does not answer."""
     from clusters.engines.docker.host_key import host_key
 
     return host_key(endpoint)
@@ -172,7 +172,7 @@ def inventory_at(endpoint: str, tls_dir: str | Path | None = None) -> Inventorie
 
 
 def _keys(endpoint: str, tls_dir: str | Path | None) -> Path | None:
-    """The folder of what its engine is reached with."""
+    """The folder with the keys by which the node's engine is reached."""
     if endpoint.startswith("ssh://"):
         return own_ssh.folder()
     return shared.tls_here(tls_dir) if tls_dir else None

@@ -94,7 +94,7 @@ class Watcher:
         self.thread.stop()
 
     def again(self) -> None:
-        """Look once more, and report it also when nothing is new: the caller needs a younger picture."""
+        """Look once more, and report the look also when nothing is new: the caller needs a younger picture."""
         self._asked = True
         self._look_soon()
 
@@ -227,7 +227,7 @@ class Watchers:
             self._turns.ensure_running()
 
     def looks(self) -> dict[str, Look]:
-        """By node, those that are young enough to act on. About a node without one nothing is known."""
+        """The last Look at each node, where it is young enough to act on. About a node without one nothing is known."""
         ages, looks = self._ages(), {name: watcher.look_at(name) for name, watcher in self._watchers.items()}
         return {name: look for name, look in looks.items() if look is not None and ages.get(name, OLD) <= OLD}
 

@@ -108,7 +108,7 @@ def spec_for(code: int) -> ExitSpec:
 
 
 def without_retry(advice: str) -> str:
-    """What remains of an advice for those whose job is not tried again."""
+    """Leave out of an advice what only matters when the job is tried again."""
     return _AWAITS_RETRY.sub("", advice).strip()
 
 
@@ -136,7 +136,8 @@ def exit_for(
 
 
 def classify(status: ContainerStatus, memory_mb: int, *, label: str = "The task") -> Exit:
-    """What the end of an exited container means. ``memory_mb`` is its limit, ``label`` names it ("worker-1").
+    """Say as an Exit what the end of an exited container means. ``memory_mb`` is its limit, ``label`` names it
+    ("worker-1").
 
     ``oom_killed`` is also set when only a child was killed: with exit 0 the job went on and succeeded, with any
     other code the missing child is the likely cause.
@@ -164,15 +165,15 @@ def classify(status: ContainerStatus, memory_mb: int, *, label: str = "The task"
 
 
 def held(container: ContainerStatus, memory_mb: int, label: str) -> Exit:
-    """How the command ended whose container is kept for debugging; the task itself has not ended."""
+    """Say as an Exit how the command of a held container ended; the task itself has not ended."""
     if container.held_code is None:
         return exit_for(USER_FAILED, f"{label} failed.")
     return classify(replace(container, exit_code=container.held_code), memory_mb, label=label)
 
 
 def from_fault(reason: str, sentence: str, permanent: bool) -> Exit:
-    """What a refused start means. ``sentence`` is the engine edge's own and is shown as it is. A container that
-    disappeared before it was started is gone for ever, but the next one need not be."""
+    """Say as an Exit what a refused start means. ``sentence`` is the engine edge's own and is shown as it is. A
+    container that disappeared before it was started is gone for ever, but the next one need not be."""
     if reason in set(StartFault):
         remedy = _START_REMEDIES[StartFault(reason)]
         return exit_for(USER_FAILED, sentence, remedy=remedy, permanent=True, fault=reason)
@@ -207,7 +208,8 @@ def node_lost(node: str, *, slow: bool = False) -> Exit:
 
 
 def evicted(reason: str) -> Exit:
-    """Its room went to another job, or its node is to become empty. It is tried again and keeps its place."""
+    """The Exit of an attempt whose room went to another job, or whose node is to become empty. The job is tried again
+    and keeps its position."""
     return exit_for(
         PREEMPTED, reason, remedy="Nothing: it starts again as soon as there is room, and no retry is used up."
     )
@@ -218,13 +220,14 @@ def job_stopped(by: str) -> Exit:
 
 
 def out_of_time(seconds: int) -> Exit:
-    """Its ``extras.maxRunSeconds`` are over. It is not tried again, however often its config allows that."""
+    """The Exit of an attempt whose ``extras.maxRunSeconds`` are over. The job is not tried again, however often its
+    config allows that."""
     sentence = f"The job ran for {words.duration(seconds)}, which is all that its maxRunSeconds allow."
     return exit_for(OUT_OF_TIME, sentence, permanent=True)
 
 
 def dependency_failed(sentence: str) -> Exit:
-    """A job that it was to start after did not succeed; ``sentence`` names it."""
+    """The Exit of a job that was to start after another one, which did not succeed; ``sentence`` names that one."""
     return exit_for(DEPENDENCY_FAILED, sentence, permanent=True)
 
 
@@ -233,7 +236,7 @@ def task_stopped() -> Exit:
 
 
 def never_fits(sentence: str) -> Exit:
-    """No registered node could ever run it; ``sentence`` names the nearest one."""
+    """The Exit of a job that no registered node could ever run; ``sentence`` names the nearest node."""
     return exit_for(
         NEVER_FITS,
         sentence,

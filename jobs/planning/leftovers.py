@@ -18,7 +18,7 @@ NOTHING: Quarantined = (frozenset(), frozenset())
 def plan_leftovers(
     world: World, nodes: Collection[str], others: Mapping[str, Sequence[ContainerStatus]], made: Plan
 ) -> None:
-    """Containers of ended tasks are collected; those that belong to no task are removed after a grace period.
+    """Order that containers of ended tasks are collected, and that those of no task are removed after a grace period.
     ``nodes`` are the names of the registered ones, ``others`` by node the containers of no live task."""
     uncollected = {task.id for task in world.leftovers}
     for task in world.leftovers:
@@ -78,8 +78,8 @@ def offered(nodes: Sequence[NodeView], quarantine: Mapping[str, Quarantined]) ->
 
 
 def quarantined(others: Sequence[ContainerStatus]) -> Quarantined:
-    """GPUs and ports that containers without an allocation use are not offered until the containers are seen gone. One
-    that never ran is counted too: a pod holds its ports from the moment on that it has a place."""
+    """Find the GPUs and ports that containers without an allocation use; they are not offered until the containers are
+    seen gone. One that never ran is counted too: a pod holds its ports from the moment on that it has a place."""
     gpus: set[str] = set()
     ports: set[int] = set()
     for container in others:

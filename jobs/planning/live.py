@@ -37,8 +37,8 @@ from jobs.planning.world import (
 
 
 def settle_job(world: World, nodes: Collection[str], job: JobView, tasks: Sequence[TaskView]) -> JobPlan:
-    """Everything that a running job needs now. ``nodes`` are the names of the registered ones. Raises what a row raises
-    that cannot be read."""
+    """Plan everything that a running job needs now. ``nodes`` are the names of the registered ones. Raises what a row
+    raises that cannot be read."""
     made = JobPlan(job)
     memory = {role.name: role.memory_mb for role in job.spec.task_roles}
     settled = {
@@ -215,8 +215,8 @@ def nodes_to_relist(world: World, busy: Sequence[LiveJob]) -> set[str]:
 
 
 class Standing:
-    """What a pass found out about live jobs and containers, kept for the next one. ``update`` brings it up to date; the
-    rest is what follows from the World of that moment. Without an earlier pass everything is looked at."""
+    """The knowledge of live jobs and containers that a pass leaves to the next one. ``update`` brings it up to date;
+    the rest is what follows from the World of that moment. Without an earlier pass everything is looked at."""
 
     def __init__(self) -> None:
         self.names: Collection[str] = frozenset()  # of the registered nodes

@@ -40,9 +40,10 @@ def plan(
     paces: Mapping[str, Pace] = NO_PACES,
     standing: Standing | None = None,
 ) -> Plan:
-    """What should change in this world. ``before`` is what the last plan says of its turns: they are not worked out
-    again while they hold; ``paces`` are those of the last plan, and ``standing``, which is brought up to date, is what
-    was found out for it. The plan is the same without it. Raises nothing for a single bad job: that one is parked."""
+    """Plan what should change in this world. ``before`` is what the last plan says of its turns: they are not worked
+    out again while they hold; ``paces`` are those of the last plan, and ``standing``, which is brought up to date, is
+    what was found out for it. The plan is the same without it. Raises nothing for a single bad job: that one is
+    parked."""
     standing = standing or Standing()
     made = Plan(purge=list(world.purgeable[:MOST_SETTLED]), more=len(world.purgeable) > MOST_SETTLED)
     busy = standing.update(world)
@@ -82,7 +83,7 @@ def _settle_all(world: World, nodes: Collection[str], busy: Sequence[LiveJob], m
 
 
 def _take_turns(world: World, standing: Standing, made: Plan, before: UnchangedTurns | None) -> None:
-    """Ends those that will never start, and places those whose turn it is."""
+    """End the waiting jobs that will never start, and place those whose turn it is."""
     seen = scene(world, standing.offered)
     basis = _basis(world, seen, standing.running)
     if before is not None and before.holds(basis, world.now):
@@ -160,7 +161,7 @@ def _in_words(holds: Sequence[Hold]) -> str:
 
 
 def _basis(world: World, seen: Scene[JobView], running: tuple[object, object]) -> tuple[object, ...]:
-    """All that the turns go by, but for the clock."""
+    """Gather all that the turns go by, but for the clock."""
     rights = seen.quotas, seen.use, seen.policy, seen.spans
     return world.waiting, seen.nodes, seen.unseen, running, world.holds, *rights, world.lengths
 
@@ -175,7 +176,7 @@ def _end_waiting(job: JobView) -> JobPlan:
 
 
 def scene(world: World, offered: Sequence[NodeView]) -> Scene[JobView]:
-    """What the turns are worked out from; ``offered`` are the nodes without what is in quarantine."""
+    """Make the Scene from which the turns are worked out; ``offered`` are the nodes without what is in quarantine."""
     return Scene(
         nodes=offered,
         now=world.now,

@@ -49,8 +49,8 @@ def settle(
     memory_mb: int,
     registered: bool = True,
 ) -> Settled:
-    """What happens to a live task. ``seen`` is None when nobody has looked at its node yet; ``memory_mb`` is the limit
-    of the task; ``registered`` says whether its node still is. Raises what a fault raises that cannot be read."""
+    """Say what happens to a live task. ``seen`` is None when nobody has looked at its node yet; ``memory_mb`` is the
+    limit of the task; ``registered`` says whether its node still is. Raises what a fault raises that cannot be read."""
     if not registered:
         return _lost(task, gone=True)
     if seen is None:
@@ -84,8 +84,8 @@ def note(container: ContainerStatus) -> str:
 
 
 def lives_again(task: TaskView, container: ContainerStatus) -> bool:
-    """Whether its container runs for the second time: somebody restarted it by hand. What came over its standard input
-    at its start is not sent again, so it may wait for ever, and whatever it had in memory is gone."""
+    """Whether the task's container runs for the second time: somebody restarted it by hand. What came over its standard
+    input at its start is not sent again, so it may wait for ever, and whatever it had in memory is gone."""
     before, now = task.container_started_at, container.started_at
     return container.phase is Phase.RUNNING and before is not None and now is not None and before != now
 
@@ -96,7 +96,7 @@ def is_stale(task: TaskView, seen: Look) -> bool:
 
 
 def is_claimed(task: TaskView, now: datetime) -> bool:
-    """Whether a worker is at work on it."""
+    """Whether a worker is at work on the task."""
     return task.claimed_until is not None and task.claimed_until > now
 
 
@@ -106,8 +106,8 @@ def is_ordered(task: TaskView, now: datetime) -> bool:
 
 
 def may_order(task: TaskView, seen: Look, now: datetime) -> bool:
-    """Whether work on it may be ordered (again). An order from before the engine was away is void when it answers: the
-    worker who took it up found nobody, and nothing else would be done for it until it lapses."""
+    """Whether work on the task may be ordered (again). An order from before the engine was away is void when it
+    answers: the worker who took it up found nobody, and nothing else would be done for it until it lapses."""
     if not is_ordered(task, now):
         return True
     since = seen.answers_since

@@ -70,7 +70,8 @@ class _Starts:
             self.under_way[task.id] = task.ordered_at
 
     def take(self, task: int, now: datetime) -> bool:
-        """Whether one more may start. A start that was ordered before, and got lost, has its place."""
+        """Count one more start of the node, and say whether it may begin now. A start that was ordered before, and got
+        lost, has its place."""
         if task in self.under_way or task in self.pulling:
             return True
         asked = len(self.under_way) + self._new

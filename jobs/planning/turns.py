@@ -65,13 +65,13 @@ class Turn(Generic[JobT]):
 
     @property
     def position(self) -> int:
-        """Its rank in that queue; 1 is next."""
+        """The rank of the job in its queue; 1 is next."""
         return 1 + len(self.ahead)
 
     @property
     def blockers(self) -> list[Blocker]:
-        """Everything that keeps it from starting, most telling first; empty when it goes. Worked out when asked for,
-        which a pass never does, from what the turns so far have left of the nodes."""
+        """Everything that keeps the job from starting, most telling first; empty when it goes. Worked out when asked
+        for, which a pass never does, from what the turns so far have left of the nodes."""
         if self.move is Move.GO:
             return []
         rules = self.rules
@@ -182,7 +182,7 @@ class _Round(Generic[JobT]):
             return False  # its turn has the error
 
     def _is_hopeless(self, line: VcQueue[JobT], job: JobT) -> bool:
-        """Whether it is skipped whatever else this round brings. It is asked of very many jobs."""
+        """Whether the job is skipped whatever else this round brings. It is asked of very many jobs."""
         if line.first_blocked is None or (key := self._shape(job)) not in self.no_room:
             return False
         return not self.reservations or key in self.no_room_at_all or not self._is_asked_as_guest(line, job)
@@ -326,7 +326,7 @@ class _Round(Generic[JobT]):
         return None
 
     def _at_ceiling(self, line: VcQueue[JobT], job: JobT, above: Sequence[str]) -> Turn[JobT]:
-        """The turn of one that finds room only above its ceiling."""
+        """The turn of a job that finds room only above its ceiling."""
         if self._could_be_below(line, job):
             line.wait_for_ceiling(job, [*above, "gpu"])
         return Turn(job, Move.SKIP, self.queue, ceiling=above)
@@ -375,20 +375,20 @@ class _Round(Generic[JobT]):
         return self.queue.eldest
 
     def _first(self, line: VcQueue[JobT]) -> JobT | None:
-        """The first one without room or, where none has turned out to be, the next that could start at all."""
+        """Return the first blocked job or, where there is none yet, the next job that could start at all."""
         if line.first_blocked is not None or line.closed:
             return line.first_blocked
         return next((job for job in islice(line.jobs, line.at, None) if not self._is_out(line, job)), None)
 
     def _is_out(self, line: VcQueue[JobT], job: JobT) -> bool:
-        """Whether it does not start whatever comes free."""
+        """Whether the job does not start whatever comes free."""
         try:
             return self._is_delayed(job) or self._cannot_start(line, job)
         except Exception:
             return True
 
     def _could_hold(self, key: Shape, job: JobT) -> bool:
-        """Could the offered nodes, if nothing ran on them, hold the job?"""
+        """Whether the offered nodes could hold the job if nothing ran on them."""
         if key not in self.idle:
             placements = self.free.empty.place(job.demands, vc=job.vc, withheld=self.withheld(job))
             if placements is not None:

@@ -114,7 +114,7 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """Everything that a pass goes by."""
+    """All rows and reports of engines that a pass goes by."""
 
     now: datetime
     nodes: Sequence[NodeView]

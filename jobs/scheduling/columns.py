@@ -46,7 +46,7 @@ def by_name(values: Sequence[Any]) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class _KnownSpecs:
-    """What specs, which never change, ask for, by job; kept from one question to the next. Jobs of one shape have the
+    """Keeps by job, from one question to the next, what specs ask for, which never change. Jobs of one shape have the
     same object."""
 
     jobs: dict[int, tuple[tuple[Demand, ...], Extras]] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class _KnownSpecs:
         self.tasks += len(shape)
 
     def of(self, ids: Iterable[int]) -> _KnownSpecs:
-        """What is known of these alone."""
+        """Return what is known of these jobs alone."""
         jobs = {id: self.jobs[id] for id in ids if id in self.jobs}
         tasks = sum(len(shape) for shape, _ in jobs.values())
         return _KnownSpecs(jobs, {shape: shape for shape, _ in jobs.values()}, tasks, tasks)
@@ -96,7 +96,7 @@ class Specs:
         self._awaited: dict[int, Sequence[Awaited]] = {}
 
     def want(self, ids: Collection[int]) -> None:
-        """What is read of one of these is read of them all."""
+        """Note that what is read of one of these jobs is read of them all."""
         self._wanted = ids
 
     def shape(self, id: int) -> tuple[Demand, ...]:
@@ -124,7 +124,7 @@ class Specs:
         return self._known.jobs[id]
 
     def awaited(self, id: int) -> Sequence[Awaited]:
-        """What this job waits for; read together for all jobs asked for."""
+        """The jobs that this job waits for; read together for all jobs asked for."""
         if id not in self._awaited:
             wanted = {*self._wanted, id}
             unmet = dependencies.unmet(wanted)

@@ -52,7 +52,7 @@ def placed_event(plan: JobPlan, placements: Sequence[Placement], now: datetime) 
 
 
 def evicted_events(plan: JobPlan, why: Eviction, now: datetime) -> list[NewEvent]:
-    """One for the job that is evicted, and one for the job that it makes room for."""
+    """Make two Events: of the job that is evicted, and of the job that it makes room for."""
     data = {"room": why.gives_back, "owner": why.owner, "victim": plan.job.id, "guest": why.was_guest}
     events = [job_event(plan, now, "job.evicted", None, why.reason, **data)]
     if why.owner is not None:

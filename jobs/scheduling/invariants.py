@@ -61,7 +61,7 @@ _UNRECORDED = f"""
 
 @dataclass(frozen=True, slots=True)
 class Breach:
-    """Something that must not be. ``key`` identifies it; ``sentence`` says what it is and what was done."""
+    """A state of rows that must not be. ``key`` identifies it; ``sentence`` says what it is and what was done."""
 
     key: tuple[str, object]
     sentence: str

@@ -137,7 +137,8 @@ class WorldLoader:
         *,
         again: bool = True,
     ) -> World:
-        """What the rows and ``looks`` say. Not ``again``: the nodes are those that ``registered`` has just read."""
+        """Read the World: what the rows and ``looks`` say. Not ``again``: the nodes are those that ``registered`` has
+        just read."""
         if again:
             self.registered()
         if again or self._is_old or self._world is None:
@@ -339,7 +340,7 @@ def policy() -> Policy:
 
 
 def _decided() -> dict[int, Exit]:
-    """How the attempts end that are decided and of which something still runs, by job."""
+    """Read by job how attempts end that are decided and of which something still runs."""
     rows = Attempt.objects.filter(decided_at__isnull=False, completed_at__isnull=True).values_list("job_id", "exit")
     return {job: Exit.from_json(data["exit"]) for job, data in rows}
 

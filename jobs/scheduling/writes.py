@@ -48,7 +48,7 @@ class Stale(Exception):
 
 @dataclass(slots=True)
 class ToWrite:
-    """What is written at the end of the transaction, for all jobs together."""
+    """The rows that are written at the end of the transaction, for all jobs together."""
 
     now: datetime
     events: list[NewEvent] = field(default_factory=list)
@@ -313,8 +313,8 @@ def _warning(plan: JobPlan, now: datetime) -> list[NewEvent]:
 
 
 def _move_jobs(plans: Sequence[JobPlan], after: JobState, now: datetime, **values: Any) -> None:
-    """All go from one state to another, with the same values. The number of the attempt is compared too, since a job's
-    state comes back with another attempt."""
+    """Move jobs from one state to another, all with the same values. The number of the attempt is compared too, since a
+    job's state comes back with another attempt."""
     (before,) = {plan.job.state for plan in plans}
     of_attempt: dict[int, list[int]] = {}
     for plan in plans:

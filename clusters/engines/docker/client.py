@@ -17,7 +17,8 @@ _SOCKET = "http+docker://localhost"
 
 
 class EngineClient(APIClient):
-    """It takes nothing from the process's environment: REQUESTS_CA_BUNDLE would override the node's own CA."""
+    """An HTTP client of one engine. It takes nothing from the process's environment: REQUESTS_CA_BUNDLE would override
+    the node's own CA."""
 
     def __init__(self, endpoint: str, **options: Any) -> None:
         super().__init__(endpoint, **options)

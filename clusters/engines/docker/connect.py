@@ -88,7 +88,7 @@ class EngineClients:
 
     @contextmanager
     def slow(self) -> Iterator[APIClient]:
-        """For calls that may take long; over SSH leaving the block ends the connection."""
+        """Give a client for calls that may take long; over SSH leaving the block ends the connection."""
         if not self._ssh:
             yield self._keep("slow", SLOW)
             return
@@ -274,7 +274,8 @@ def _ssh_client(endpoint: str, folder: Path | None, version: str, timeout: float
 
 
 class _TcpAdapter(requests.adapters.HTTPAdapter):
-    """With TCP's keep-alive: a follower of a log may wait for hours, and must notice a node without power."""
+    """An HTTP adapter with TCP's keep-alive: a follower of a log may wait for hours, and must notice a node without
+    power."""
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
         super().init_poolmanager(*args, **kwargs, socket_options=KEEP_ALIVE)

@@ -133,7 +133,7 @@ class ClusterApi:
         raise refused(answer.status, _message(data), self.name)
 
     def access(self) -> Access:
-        """As whom and where it is asked. Raises RuntimeFault."""
+        """The address of the API and the account that asks it. Raises RuntimeFault."""
         with translated(self.name):
             return self._opened()[0]
 

@@ -20,8 +20,8 @@ _HARMLESS = frozenset({"extensions"})
 
 
 def entries(text: str) -> tuple[dict[str, str], dict[str, str]]:
-    """What counts of the cluster and of the user of the current context. Raises ValueError with what is wrong, to be
-    put after "The kubeconfig" or to stand alone."""
+    """Return the entries of the current context's cluster and user that Longshore uses. Raises ValueError with what is
+    wrong, to be put after "The kubeconfig" or to stand alone."""
     if len(text) > LONGEST:
         raise ValueError("is too long")
     whole = _parsed(text)
@@ -36,7 +36,7 @@ def entries(text: str) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def kept(text: str) -> str:
-    """The same as a kubeconfig with nothing else in it. Raises ValueError as ``entries`` does."""
+    """Make a kubeconfig that has these entries and nothing else. Raises ValueError as ``entries`` does."""
     cluster, user = entries(text)
     return yaml.safe_dump(
         {

@@ -69,7 +69,7 @@ class KubernetesRuntime(execs.PodTerminals):
         self._patience = patience
 
     def info(self) -> EngineInfo:
-        """Of all nodes together; each alone is in the cluster's inventory."""
+        """The EngineInfo of all nodes together; each node alone is in the cluster's inventory."""
         version = self._cluster.ask("GET", "/version")
         nodes, _ = self._cluster.listed("/api/v1/nodes")
         sizes = [(node.get("status") or {}).get("capacity") or {} for node in nodes]
@@ -101,8 +101,8 @@ class KubernetesRuntime(execs.PodTerminals):
             raise
 
     def stop(self, name: str, grace: int) -> None:
-        """From inside, since a pod that is deleted takes its exit code and its log along. The shell in there is the
-        container's own, which may do anything: a pod that runs on is deleted all the same."""
+        """Stop the container from inside, since a pod that is deleted takes its exit code and its log along. The shell
+        in there is the container's own, which may do anything: a pod that runs on is deleted all the same."""
         if self._running(name) is None:
             return
         try:

@@ -21,19 +21,19 @@ class FreeInRound(Generic[JobT]):
 
     @cached_property
     def untouched(self) -> FreeNodes:
-        """What was free before anybody's turn. It is copied, and stays as it is."""
+        """The free capacity at the start of the round, before anybody's turn. It is copied, and stays as it is."""
         if self._scene.before is not None:
             return self._scene.before.copy(self._scene.nodes)
         return FreeNodes(node for node in self._scene.nodes if node.name not in self._scene.unseen)
 
     @cached_property
     def left(self) -> FreeNodes:
-        """What is left for those whose turn comes, beside what is reserved for others."""
+        """The free capacity without reservations: what the next job may use."""
         return self.untouched.copy()
 
     @property
     def whole(self) -> FreeNodes:
-        """What is left with what is reserved for others in it, for guests."""
+        """The free capacity with reservations in it: what the next guest may use."""
         if self._whole is None:
             self._whole = self.untouched.copy()
             for demands, placements in self._taken:
@@ -42,7 +42,7 @@ class FreeInRound(Generic[JobT]):
 
     @cached_property
     def empty(self) -> FreeNodes:
-        """What would be free if nothing ran, also on nodes that nobody has seen."""
+        """The capacity that would be free if nothing ran, also on nodes that nobody has seen."""
         return self._scene.idle or FreeNodes(self._scene.nodes, empty=True)
 
     def take(self, demands: Sequence[Demand], placements: Sequence[Placement], *, is_guest: bool) -> None:

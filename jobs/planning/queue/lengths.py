@@ -26,7 +26,7 @@ _DIGITS = re.compile(r"[0-9]+")
 
 
 class LikeJobs(NamedTuple):
-    """What jobs of the like have in common."""
+    """The properties by which two jobs count as alike."""
 
     username: str
     name: str

@@ -22,13 +22,13 @@ BY_SUBMISSION = attrgetter("since", "id")
 
 
 def ending(waiting: Iterable[JobT]) -> list[JobT]:
-    """Return those that will never start: asked to stop, deleted, too large for every registered node, or behind a job
-    that did not succeed."""
+    """Return the waiting jobs that will never start: asked to stop, deleted, too large for every registered node, or
+    behind a job that did not succeed."""
     return [job for job in waiting if job.stopping or job.deleted or job.never or job.unmet]
 
 
 def in_order(waiting: Sequence[JobT]) -> list[JobT]:
-    """Return those that want a turn, by priority, then in the order of submission."""
+    """Return the jobs that want a turn, by priority, then in the order of submission."""
     gone = {job.id for job in ending(waiting)}
     jobs = sorted((job for job in waiting if job.id not in gone) if gone else waiting, key=BY_SUBMISSION)
     if any(job.priority for job in jobs):
@@ -37,7 +37,8 @@ def in_order(waiting: Sequence[JobT]) -> list[JobT]:
 
 
 class VcQueue(Generic[JobT]):
-    """The jobs of one virtual cluster in their order, and what it uses with those that have had their turn."""
+    """The waiting jobs of one virtual cluster in their order, and what the cluster uses, with the jobs that have had
+    their turn."""
 
     def __init__(self, vc: str, jobs: list[JobT], queue: Queue[JobT]) -> None:
         self.vc, self.jobs, self.queue = vc, jobs, queue
@@ -66,7 +67,8 @@ class VcQueue(Generic[JobT]):
 
     @property
     def tracks_use(self) -> bool:
-        """Whether anybody looks at what it uses."""
+        """Whether the use of this virtual cluster is added up: only where it has limits, or there are others to compare
+        it with."""
         return self.has_limits or len(self.queue.scene.quotas) > 1 or len(self.queue.lines) > 1
 
     def step(self, depth: int) -> None:
@@ -88,17 +90,17 @@ class VcQueue(Generic[JobT]):
         return True
 
     def stays_within_limits(self, job: JobT, placements: Sequence[Placement]) -> bool:
-        """Whether it stays within the guarantee and below the ceiling at these places."""
+        """Whether the virtual cluster stays within its guarantee and below its ceiling with the job at these places."""
         amount = self.queue.amount(job, placements)
         return is_within(self.use, amount, self.quota) and not above_ceiling(self.use, amount, self.quota)
 
     def exceeds_with_reclaimed(self, asked: Amount) -> bool:
-        """Whether a job that asks for this would be above the guarantee beside the one that others leave for. That one
-        would have no right to the room any more when it is free."""
+        """Whether a job that asks for this would exceed the guarantee together with the first blocked job, for which
+        others are evicted. That job would have no right to the room any more when it is free."""
         return bool(self.reclaimed) and not is_within(plus(self.use, self.reclaimed), asked, self.quota)
 
     def rests(self, job: JobT) -> bool:
-        """Whether it would borrow again, too soon after it was evicted for that."""
+        """Whether the job would borrow again too soon after it was evicted as a borrower."""
         until = job.rests_until
         if until is None or until <= self.queue.scene.now:
             return False
@@ -115,7 +117,7 @@ class VcQueue(Generic[JobT]):
         return True if kind[0] in self.limited or kind in self.at_cap else None
 
     def wait_for_ceiling(self, job: JobT, what: Iterable[str]) -> None:
-        """The next jobs that need this wait behind it."""
+        """Note that later jobs which need one of these resources wait behind this job."""
         for each in what:
             self.at_ceiling.setdefault(each, job)
         self.unlimited.clear()
@@ -150,7 +152,7 @@ class VcQueue(Generic[JobT]):
 
 
 class Queue(Generic[JobT]):
-    """What the turns of one round were worked out from, for those who ask why."""
+    """All waiting jobs and the Scene of one round of turns, for those who ask why a turn is as it is."""
 
     def __init__(self, jobs: list[JobT], scene: Scene[JobT]) -> None:
         self.jobs, self.scene = jobs, scene
@@ -186,7 +188,7 @@ class Queue(Generic[JobT]):
 
     @cached_property
     def ends(self) -> Mapping[str, list[tuple[datetime, Hold]]]:
-        """What comes free on each node when, of what is known or likely, the first of it first."""
+        """The holds that end on each node, with the known or likely moment, the first end first."""
         ends: dict[str, list[tuple[datetime, Hold]]] = {}
         for runner in self.scene.running() if self._looks else ():
             end = self.scene.likely_end(runner.job)
@@ -214,13 +216,14 @@ class Queue(Generic[JobT]):
         return sorted({kind for node in self.scene.nodes for _, kind in node.gpus if kind})
 
     def amount(self, job: JobT, placements: Sequence[Placement]) -> Mapping[str, float]:
-        """What it takes at these places, about which several questions in a row are asked."""
+        """Add up what the job takes at these places, about which several questions in a row are asked."""
         if self._amount[0] is not placements:
             self._amount = placements, taken(job.demands, placements, self.scene.gpu_types)
         return self._amount[1]
 
     def most(self, demands: Sequence[Demand], nodes: Sequence[str]) -> Amount:
-        """What a job takes on these nodes, one for each demand; of each type of GPUs as many as it may get there."""
+        """Add up the most that a job takes on these nodes, one for each demand; of each type of GPUs as many as it may
+        get there."""
         most = dict(asked(demands))
         for demand, name in zip(demands, nodes, strict=True):
             kinds = Counter(self.scene.gpu_types[name].values()) if demand.gpus and not demand.gpu_type else {}
@@ -232,7 +235,7 @@ class Queue(Generic[JobT]):
         return len({kind for node in self.scene.nodes for _, kind in node.gpus}) > 1
 
     def typed(self, demands: Sequence[Demand], limits: Amount) -> Iterator[tuple[Demand, ...]]:
-        """The same with GPUs of one type each, where the type is open and types have limits."""
+        """Yield the demands with GPUs of one type each, where the type is open and types have limits."""
         is_open = any(each.gpus and not each.gpu_type for each in demands)
         if is_open and any(what.startswith("gpu:") for what in limits):
             for kind in self.gpu_kinds:
@@ -250,7 +253,8 @@ class Queue(Generic[JobT]):
         return theirs < (rank(mine.use, self.asked(job.demands), mine.quota), job.since, job.id)
 
     def short(self, job: JobT) -> list[Blocker]:
-        """What is missing on the nodes for jobs of this shape; the same for all virtual clusters without own nodes."""
+        """Say what is missing on the nodes for jobs of this shape; the same for all virtual clusters without own
+        nodes."""
         demands, vc = job.demands, job.vc
         off = self.scene.appointed.withheld(job)
         key: tuple[object, ...] = id(demands), vc if vc in self._owners or off else "", len(self.taken), off

@@ -75,9 +75,9 @@ class _Search(Generic[JobT]):
     def _owed(
         self, guests: Sequence[Runner[JobT]], runners: Sequence[Runner[JobT]], gone: Collection[int]
     ) -> Iterator[list[Runner[JobT]]]:
-        """Yield those who may be evicted for a job with a right to its room, the first ones preferred: ``guests``,
-        those on its virtual cluster's own nodes, and who still borrows once they are gone; then without those on its
-        nodes."""
+        """Yield the running jobs that may be evicted for a job with a right to its room, the first ones preferred:
+        ``guests``, those on its virtual cluster's own nodes, and who still borrows once they are gone; then without
+        those on its nodes."""
         others = [runner for runner in runners if runner not in guests]
         ours = [runner for runner in reclaim.on_nodes_of(self.job.vc, others, self.scene) if runner.job.id not in gone]
         for known in [[*guests, *ours], guests] if ours else [guests]:
@@ -95,7 +95,8 @@ class _Search(Generic[JobT]):
         limits: Amount,
         is_good: Callable[[Sequence[Placement]], bool],
     ) -> NextCapacity[JobT] | None:
-        """Where the job fits without as few of the candidates as do; ``limits`` are those of types that count here."""
+        """Find where the job fits without some of the candidates, as few as will do; ``limits`` are those of types that
+        count here."""
         for demands in (self.job.demands, *self.queue.typed(self.job.demands, limits)):
             chosen = reclaim.choose_victims(fit, demands, candidates)
             if chosen is not None and is_good(chosen[1]):
@@ -105,8 +106,8 @@ class _Search(Generic[JobT]):
         return None
 
     def _keeps(self, placements: Sequence[Placement]) -> bool:
-        """Who leaves only for one that stays within the guarantee, also of types: else it would wait behind those who
-        left."""
+        """Whether the job stays within the guarantee, also of types: jobs are evicted for no other, since it would wait
+        behind them."""
         return self.line.stays_within_limits(self.job, placements)
 
     def _is_below(self, placements: Sequence[Placement]) -> bool:
@@ -118,8 +119,8 @@ class _Search(Generic[JobT]):
         return not above
 
     def _nearest(self, untouched: FreeNodes, left: Sequence[NodeView]) -> NextCapacity[JobT] | None:
-        """Where the least is still to wait for. With any types of GPUs, if the ceiling allows those that it may get
-        there, else with the one that comes first."""
+        """Find the nodes where the least is still to wait for. With any types of GPUs, if the ceiling allows those that
+        it may get there, else with the one that comes first."""
         free, ways = untouched.copy(left), list[NextCapacity[JobT]]()
         withheld = self.scene.appointed.withheld(self.job)
         left = [node for node in left if node.name not in withheld] if withheld else left

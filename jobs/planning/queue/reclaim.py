@@ -23,7 +23,7 @@ from jobs.planning.queue.scene import JobT, Runner, Scene
 
 
 def without(gone: Sequence[Runner[JobT]], scene: Scene[JobT]) -> Scene[JobT]:
-    """The scene as if these jobs held nothing and did not run."""
+    """Make the scene as if these jobs held nothing and did not run."""
     ids = {runner.job.id for runner in gone}
     use = {vc: dict(amount) for vc, amount in scene.use.items()}
     for runner in gone:
@@ -91,7 +91,7 @@ def _youngest_first(runner: Runner[JobT]) -> tuple[float, int]:
 
 
 def cheapest_first(runners: Sequence[Runner[JobT]], scene: Scene[JobT]) -> list[Runner[JobT]]:
-    """Sort those of lower priority first, then those whose eviction loses less work, those who were evicted less often,
+    """Sort jobs of lower priority first, then those whose eviction loses less work, those that were evicted less often,
     and the younger ones."""
 
     def price(runner: Runner[JobT]) -> tuple[float, ...]:
@@ -137,8 +137,8 @@ def _needed(
 
 @dataclass(frozen=True, slots=True)
 class Fit(Generic[JobT]):
-    """Where a job fits once others are gone, beside the ``reservations`` of other jobs. ``free`` is what is
-    free on ``nodes``."""
+    """Says where a job would fit once others are evicted, beside the ``reservations`` of other jobs. ``free`` is what
+    is free on ``nodes``."""
 
     job: JobT
     free: FreeNodes

@@ -62,8 +62,8 @@ class Awaited:
 
 @dataclass(frozen=True, slots=True)
 class SchedulableJob:
-    """What the queue goes by, of a job that waits or runs. Fields named as a column of Job are read from it, for the
-    planner and for pages alike (jobs/scheduling/columns.py)."""
+    """A job that waits or runs, with the fields that the queue goes by. Fields named as a column of Job are read from
+    it, for the planner and for pages alike (jobs/scheduling/columns.py)."""
 
     id: int
     vc: str
@@ -177,7 +177,7 @@ class Runner(Generic[JobT]):
 
 
 def holds_at(job: JobT, placements: Sequence[Placement]) -> tuple[Hold, ...]:
-    """What a job holds that runs at these places."""
+    """List what a job holds when its tasks run at these places."""
     return tuple(
         Hold(
             job.vc,
@@ -192,8 +192,8 @@ def holds_at(job: JobT, placements: Sequence[Placement]) -> tuple[Hold, ...]:
 
 
 def as_evicted(job: JobT, now: datetime, *, counts: bool = True) -> JobT:
-    """A running job as it waits again from now on after its eviction. It remembers that one that ``counts``: what an
-    admin does, to a job or a node, says nothing of what it borrowed."""
+    """Make of a running job the waiting one that it is after its eviction. It remembers an eviction that ``counts``:
+    what an admin does, to a job or a node, says nothing of what it borrowed."""
     was_guest = job.is_guest
     return replace(
         job,
@@ -277,7 +277,7 @@ class Scene(Generic[JobT]):
         return {node.name: dict(node.gpus) for node in self.nodes}
 
     def amount(self, holds: Iterable[Hold]) -> dict[str, float]:
-        """What these holds are together."""
+        """Add up these holds."""
         amount: dict[str, float] = {}
         for hold in holds:
             kinds = self.gpu_types.get(hold.node, {})

@@ -20,7 +20,8 @@ _FIRST = datetime.min
 
 @dataclass(frozen=True, slots=True)
 class UnchangedTurns:
-    """Turns that went by ``basis`` and in which nothing was to be done, at any moment before ``until``."""
+    """The turns of a pass in which no job could start. Turns that go by the same ``basis`` are equal before
+    ``until``."""
 
     basis: tuple[object, ...]
     until: datetime
@@ -32,7 +33,7 @@ class UnchangedTurns:
 
 
 def unchanged_turns(basis: tuple[object, ...], waiting: Iterable[SchedulableJob], now: datetime) -> UnchangedTurns:
-    """Make the UnchangedTurns of turns in which nothing was to be done; they hold until a waiting job's pause is over,
+    """Note that no job could start in these turns; that holds until a waiting job's pause is over,
     or the next interval."""
     pauses = [moment for job in waiting for moment in job.pauses]
     return UnchangedTurns(basis, min([interval_start(now) + INTERVAL, *(moment for moment in pauses if moment > now)]))

@@ -39,7 +39,7 @@ class Pipe(Protocol):
 
 
 class PipeDialer:
-    """Ways to one engine. ``folder`` is that of clusters.engines.docker.connect."""
+    """Opens connections to one engine. ``folder`` is that of clusters.engines.docker.connect."""
 
     def __init__(self, endpoint: str, folder: Path | None) -> None:
         self._endpoint, self._folder = endpoint, folder

@@ -114,7 +114,7 @@ class DockerExec:
             raise
 
     async def detach(self) -> None:
-        """Start it and leave it alone."""
+        """Start the program and leave it alone."""
         try:
             async with asyncio.timeout(QUICK):
                 _read(*await self._http.ask(f"{self._path}/start", {"Detach": True}), 200)
@@ -147,7 +147,7 @@ class DockerExec:
         return None if status == 404 else _read(status, said, 200)
 
     async def lives_on(self, container: str) -> bool:
-        """Whether its container runs."""
+        """Whether the container of the program runs."""
         status, said = await self._ask(f"/containers/{quote(container)}/json")
         return status != 404 and bool(_read(status, said, 200)["State"]["Running"])
 

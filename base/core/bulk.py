@@ -57,7 +57,8 @@ def all_rows(model: type[M], query: str, *values: int | str | datetime) -> list[
 
 def all_values(model: type[Model], line: Callable[..., V], query: str, *values: int | str | datetime) -> list[V]:
     """All rows of an SQL query that gives some columns of the model, each as what ``line`` makes of its values. Equal
-    values of JSON are the same object, which nobody may change: of many rows most are equal."""
+    values of JSON are the same object, which nobody may change: of many rows most are equal. ``values_list`` takes
+    three times as long for a thousand tasks, and ten times for one."""
     names, rows = _found(query, values)
     columns: list[Sequence[Any]] = list(zip(*rows, strict=True))
     connection = connections[DEFAULT_DB_ALIAS]

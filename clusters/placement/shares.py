@@ -100,10 +100,7 @@ def asked(demands: Sequence[Demand]) -> Amount:
     }
     for demand in demands:
         if demand.gpus:
-            amount["gpu"] = amount.get("gpu", 0) + demand.gpus
-            if demand.gpu_type:
-                kind = f"gpu:{demand.gpu_type}"
-                amount[kind] = amount.get(kind, 0) + demand.gpus
+            add(amount, of_gpus((demand.gpu_type,)), demand.gpus)
     return amount
 
 

@@ -109,7 +109,7 @@ class LiveNode(LivePage):
     def parts(self) -> dict[str, str]:
         part, page = ("drain", drain_page) if self._is_drain else ("node", node_page)
         try:
-            return {part: self.drawn(f"jobs/_{part}.html", page(self._name, self.viewer))}
+            return {part: self.drawn(f"nodes/_{part}.html", page(self._name, self.viewer))}
         except NoNode:
             return {}
 
@@ -143,7 +143,7 @@ class LiveWall(LivePage):
 
     def parts(self) -> dict[str, str]:
         page = wall_page(self.viewer)
-        drawn = {f"wall-{part}": self.drawn(f"jobs/_wall_{part}.html", page) for part in ("top", "side", "alerts")}
+        drawn = {f"wall-{part}": self.drawn(f"nodes/_wall_{part}.html", page) for part in ("top", "side", "alerts")}
         for number, block in enumerate(page["blocks"]):
             shown = {"nodes": block, "number": number}
             drawn[f"wall-nodes-{number}"] = self.drawn("nodes/_wall_nodes.html", shown)

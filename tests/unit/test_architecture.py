@@ -273,6 +273,16 @@ def test_no_line_of_a_page_is_wider_than_one_can_read() -> None:
     assert wide == []
 
 
+def test_every_template_that_is_named_is_there_and_every_one_is_named() -> None:
+    """A name in which a part is put in stands for all that it may lead to."""
+    pages = ROOT / "templates"
+    sources = [*product(), *pages.rglob("*.html")]
+    names = {name for path in sources for name in re.findall(r"\"([\w/{}]+\.html)\"", path.read_text())}
+    led_to = {name: set(pages.glob(re.sub(r"{\w+}", "*", name))) for name in names}
+    assert [name for name, found in led_to.items() if not found] == []
+    assert set(pages.rglob("*.html")) - set().union(*led_to.values()) == set()
+
+
 def test_no_file_names_a_path_of_one_machine() -> None:
     machine = re.compile(r"(?<![\w./$}])/(?:work|home/[a-z]+|Users|opt/pypi[\w-]*)/(?=\w)")
     assert [named(path) for path in ours() if machine.search(path.read_text())] == []

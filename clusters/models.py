@@ -111,6 +111,7 @@ class VirtualCluster(models.Model):
     # What one user may hold in it at once; null: as much as it has.
     user_gpus = models.PositiveIntegerField(null=True, blank=True)
     user_jobs = models.PositiveIntegerField(null=True, blank=True)
+    user_priority = models.PositiveSmallIntegerField(default=0, db_default=0)  # how far up its users may set it
     status = models.CharField(max_length=8, choices=Status.choices, default=Status.RUNNING)
     # What its containers may do, see clusters.engines.runtime: "pai" is in effect root on the node.
     profile = models.CharField(max_length=8, choices=Profile.choices, default=Profile.DEFAULT)
@@ -130,6 +131,7 @@ class VcGrant(models.Model):
 
     vc = models.ForeignKey(VirtualCluster, models.CASCADE, related_name="grants")
     username = models.CharField(max_length=64)
+    priority = models.PositiveSmallIntegerField(null=True)  # in place of the virtual cluster's ``user_priority``
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["vc", "username"], name="one_grant_per_user")]

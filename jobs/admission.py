@@ -10,12 +10,13 @@ from base.models import User
 from clusters.engines.image_names import is_snapshot
 from clusters.models import VirtualCluster
 from clusters.nodes import snapshots
-from clusters.vcs.grants import may_use
+from clusters.vcs.grants import may_use, most_priority
 from clusters.vcs.rules import DEFAULT_VC
 from jobs import dependencies, queries
 from jobs.config import jsonc
 from jobs.config.spec import JobSpec
 from jobs.dependencies import BadDependency
+from jobs.models import Job
 
 PAI = VirtualCluster.Profile.PAI
 
@@ -31,18 +32,21 @@ _IS_TAKEN = """
 """
 
 
-def require_may_submit(user: User, spec: JobSpec, username: str | None = None, legacy: bool = False) -> None:
+def require_may_submit(
+    user: User, spec: JobSpec, username: str | None = None, legacy: bool = False, *, instead_of: Job | None = None
+) -> None:
     """Check what the config alone does not show: that the name is free and the user may submit to the virtual cluster.
     Raises ConflictJob, NoVirtualCluster, Forbidden, NotGiven, BadDependency."""
     require_free_name(username or user.username, spec.job_name, legacy)
-    require_rights(user, spec)
+    require_rights(user, spec, instead_of=instead_of)
     if username is not None and username != user.username:
         raise Forbidden(f"User {user.username} is not allowed to submit a job for {username}.")
     dependencies.find(user.username, spec)
 
 
-def require_rights(user: User, spec: JobSpec) -> None:
-    """Check that the user may have what the job asks for. Raises NoVirtualCluster, Forbidden, NotGiven."""
+def require_rights(user: User, spec: JobSpec, *, instead_of: Job | None = None) -> None:
+    """Check that the user may have what the job asks for; the priority of the job that it comes ``instead_of`` counts,
+    and not that of its config. Raises NoVirtualCluster, Forbidden, NotGiven."""
     vc = spec.effective_virtual_cluster
     if vc != DEFAULT_VC:
         _require_grant(user, vc)
@@ -61,6 +65,18 @@ def require_rights(user: User, spec: JobSpec) -> None:
             f"The profile pai asks for rights to mount file systems, which jobs of virtual cluster {vc} may not have."
             " An admin can give it to another virtual cluster than default, on the page of virtual clusters.",
         )
+    if instead_of is None:
+        require_priority(user, vc, spec.asked.priority)
+
+
+def require_priority(user: User, vc: str, priority: int) -> None:
+    """Raises NotGiven where the user may not set the priority of a job in this virtual cluster so far up."""
+    if priority > 0 and priority > (most := most_priority(user.username, vc, is_admin=user.is_admin)):
+        says = (
+            f"In virtual cluster {vc} you may set a priority of {most} at most."
+            " An admin can allow more, or raise that of a job while it waits."
+        )
+        raise NotGiven("/extras/priority", says, Mend(f"Set to {most}", "set", "/extras/priority", most))
 
 
 def require_few_tasks(user: User, more: int, *, written: int = 0) -> None:
@@ -75,10 +91,10 @@ def require_few_tasks(user: User, more: int, *, written: int = 0) -> None:
         )
 
 
-def asks(spec: JobSpec) -> tuple[str, str, bool, str | None]:
+def asks(spec: JobSpec) -> tuple[str, str, bool, str | None, int]:
     """What ``require_rights`` looks at: specs that are alike in it have one answer."""
     image = spec.image if is_snapshot(spec.image) else ""
-    return spec.effective_virtual_cluster, image, spec.wants_rdma, spec.asked.profile
+    return spec.effective_virtual_cluster, image, spec.wants_rdma, spec.asked.profile, spec.asked.priority
 
 
 def require_free_name(username: str, name: str, legacy: bool = False) -> None:
@@ -95,7 +111,7 @@ def refusal(user: User, text: str, spec: JobSpec) -> Problem | None:
         require_may_submit(user, spec)
         return None
     except (NotGiven, BadDependency) as error:
-        path, message = error.path, error.message
+        path, message, mend = error.path, error.message, error.mend
     except (NoVirtualCluster, Forbidden) as error:
         path, message = "/virtualCluster", error.message
     except ConflictJob as error:
@@ -107,9 +123,9 @@ def refusal(user: User, text: str, spec: JobSpec) -> Problem | None:
 class NotGiven(Forbidden):
     """The job asks for what its user, or its virtual cluster, has not been given. ``path`` is where."""
 
-    def __init__(self, path: str, message: str) -> None:
+    def __init__(self, path: str, message: str, mend: Mend | None = None) -> None:
         super().__init__(message)
-        self.path = path
+        self.path, self.mend = path, mend
 
 
 def _require_grant(user: User, vc: str) -> None:

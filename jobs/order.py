@@ -1,7 +1,7 @@
 """Changes the place of a waiting job in the queue of its virtual cluster: its priority, or before which job it starts.
 
-An admin may do both with any job, an owner may lower the priority of theirs. Whose turn it is then,
-jobs/planning/turns.py decides. Each change is an Event.
+An admin may do both with any job, an owner may lower the priority of theirs and raise it as far as they may set it.
+Whose turn it is then, jobs/planning/turns.py decides. Each change is an Event.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from base.accounts.viewer import Viewer
 from base.core.errors import BadRequest, Conflict, Forbidden, Unauthorized
 from base.models import User
 from base.wakes import wake
+from clusters.vcs.rules import MOST_PRIORITY
 from jobs import queries
 from jobs.access import may_write, require_write
-from jobs.config.extras import MOST_PRIORITY
+from jobs.admission import require_priority
 from jobs.models import Event, Job
 from jobs.planning.lifecycle import JobState
 
@@ -35,14 +36,15 @@ def may_prioritize(viewer: Viewer, job: Job) -> bool:
 
 
 def set_priority(actor: User, job: Job, value: int) -> bool:
-    """Give the job this priority; False when it has it. Raises Unauthorized, Forbidden, BadRequest, Conflict."""
+    """Give the job this priority; False when it has it. Raises Unauthorized, Forbidden, NotGiven, BadRequest,
+    Conflict."""
     require_write(actor, job, "prioritize")
     if not -MOST_PRIORITY <= value <= MOST_PRIORITY:
         raise BadRequest(f"A priority is a whole number from -{MOST_PRIORITY} to {MOST_PRIORITY}.")
     with transaction.atomic():
         row = _lock(job)
-        if value > row.priority and not actor.is_admin:
-            raise Forbidden(f"Its priority is {row.priority}; only an admin may raise it.")
+        if value > row.priority:
+            require_priority(actor, row.vc, value)
         if value == row.priority:
             return False
         reason = f"{actor.username} changed its priority from {row.priority} to {value}."

@@ -21,6 +21,7 @@ from base.wakes import wake
 from clusters.models import VirtualCluster
 from clusters.nodes.queries import load_idle_nodes
 from clusters.placement import blockers
+from clusters.vcs.grants import most_priority
 from clusters.vcs.rules import DEFAULT_VC
 from jobs import admission, dependencies, queries, secrets
 from jobs.access import may_write, require_write
@@ -73,17 +74,18 @@ def submit_all(user: User, configs: Sequence[tuple[str, JobSpec]], sweep: Sweep)
 def change(actor: User, job: Job, asked: edit.ChangeAsked) -> Job:
     """Submit the job anew with this change of its config, under its owner's next free name, and ask for the end of the
     old one, which goes on waiting when the new one is refused. The new one has the priority of the old one and, in the
-    same virtual cluster, its place in the queue. Raises Unauthorized, Forbidden (only the owner may), Conflict when it
-    does not wait any more, NotEditable, and what ``submit`` raises."""
+    same virtual cluster, its place in the queue; in another one its priority is no higher than the user may set it
+    there. Raises Unauthorized, Forbidden (only the owner may), Conflict when it does not wait any more, NotEditable,
+    and what ``submit`` raises."""
     text, spec = read(_with_secrets(actor, job, asked), username=actor.username)
     text, spec, values = secrets.split(text, spec)
-    admission.require_may_submit(actor, spec)
+    admission.require_may_submit(actor, spec, instead_of=job)
     with transaction.atomic():
         live = queries.visible_jobs().filter(pk=job.pk, state=JobState.WAITING, execution=Job.Execution.START)
-        if not live.select_for_update(no_key=True).exists():
+        if (old := live.select_for_update(no_key=True).first()) is None:
             raise Conflict(f"{job.name} does not wait any more, so nothing was changed.")
-        new = _insert(actor, text, spec, values, job.is_legacy, job)
-        _ask_stop(actor, [job.pk], f"{actor.username} submitted {new.name} in its place.")
+        new = _insert(actor, text, spec, values, old.is_legacy, old)
+        _ask_stop(actor, [old.pk], f"{actor.username} submitted {new.name} in its place.")
     return new
 
 
@@ -178,7 +180,7 @@ def _insert(
     admission.require_few_tasks(user, more)
     job = _new_job(user, text, spec, _never(spec), legacy)
     if instead_of is not None:
-        _take_over_place(job, spec, instead_of)
+        _take_over_place(user, job, spec, instead_of)
     try:
         with transaction.atomic():
             _write_all(user, [(job, spec, values)], f" in place of {instead_of.name}" if instead_of else "", more)
@@ -238,11 +240,12 @@ def _write(job: Job, user: User, spec: JobSpec, values: Mapping[str, str], why: 
     audit.record(user.username, "job submitted", str(job), data=asks)
 
 
-def _take_over_place(job: Job, spec: JobSpec, other: Job) -> None:
+def _take_over_place(user: User, job: Job, spec: JobSpec, other: Job) -> None:
     """A job that asks for more than the other one did is the last: else a small job would hold a place for a large
     one. Evictions go with it, as its rest counts from them."""
     job.priority = other.priority
     if job.vc != other.vc:
+        job.priority = min(job.priority, most_priority(user.username, job.vc, is_admin=user.is_admin))
         return
     if other.evictions or other.guest_evictions:
         job.evictions, job.guest_evictions, job.queued_at = other.evictions, other.guest_evictions, other.queued_at

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from base.core.signals import NO_JOBS, LiveJobs, about_jobs
@@ -18,13 +18,14 @@ from clusters.vcs.rules import ADMIN_GROUP, DEFAULT_VC
 class UserRecord:
     """``vcs``: where the user may submit, ``default`` first. ``is_granted``: an admin has set their virtual clusters
     (v1 left the key out before that). ``groups`` holds the virtual clusters too, as each of them is a group. ``jobs``
-    are those that have not ended."""
+    are those that have not ended. ``priorities``: how far up they may set them, where their grants say it."""
 
     user: User
     vcs: tuple[str, ...]
     groups: tuple[str, ...]
     is_granted: bool
     jobs: LiveJobs
+    priorities: Mapping[str, int]
 
 
 def load_users() -> list[UserRecord]:
@@ -43,7 +44,7 @@ def _records(users: Iterable[User]) -> list[UserRecord]:
         return []
     names = [user.username for user in rows]
     only = {"username__in": names} if len(names) == 1 else {}  # a long list of names is dearer than all rows
-    granted, joined = grants.granted(names if only else None), defaultdict(set)
+    granted, joined = grants.grants_of(names if only else None), defaultdict(set)
     for name, group in GroupMember.objects.filter(**only).values_list("username", "group__name"):
         joined[name].add(group)
     vcs, groups = vc_names(), list(Group.objects.filter(vc=None).order_by("name").values_list("name", flat=True))
@@ -52,9 +53,15 @@ def _records(users: Iterable[User]) -> list[UserRecord]:
 
 
 def _record(
-    user: User, granted: set[str] | None, joined: set[str], vcs: list[str], groups: list[str], live: dict[str, LiveJobs]
+    user: User,
+    granted: Mapping[str, int | None] | None,
+    joined: set[str],
+    vcs: list[str],
+    groups: list[str],
+    live: dict[str, LiveJobs],
 ) -> UserRecord:
     mine = vcs if user.is_admin else in_order({DEFAULT_VC, *(granted or ())})
     also = [*groups, ADMIN_GROUP] if user.is_admin else sorted(joined)
     jobs = live.get(user.username, NO_JOBS)
-    return UserRecord(user, tuple(mine), (*mine, *also), user.is_admin or granted is not None, jobs)
+    most = {vc: priority for vc, priority in (granted or {}).items() if priority is not None}
+    return UserRecord(user, tuple(mine), (*mine, *also), user.is_admin or granted is not None, jobs, most)

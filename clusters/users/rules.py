@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -16,8 +16,10 @@ from base.core.signals import NO_JOBS, about_jobs
 from base.models import USERNAME, User
 from clusters.models import VcGrant, VirtualCluster
 from clusters.vcs.grants import in_order
-from clusters.vcs.rules import DEFAULT_VC
+from clusters.vcs.rules import DEFAULT_VC, MOST_PRIORITY
 
+Priorities = Mapping[str, int | None]  # by virtual cluster; None: as all its users
+NO_PRIORITIES: Priorities = {}
 LONGEST_EXTENSION = 100_000  # characters of JSON
 
 
@@ -68,10 +70,21 @@ def known_vcs(names: Iterable[str]) -> list[VirtualCluster]:
     return [rows[name] for name in in_order({DEFAULT_VC, *wanted}) if name in rows]
 
 
-def write_grants(username: str, vcs: Iterable[VirtualCluster]) -> None:
-    """Inside a transaction. ``default`` is written too: its presence marks that an admin has set the grants."""
-    VcGrant.objects.filter(username=username).delete()
-    VcGrant.objects.bulk_create(VcGrant(vc=vc, username=username) for vc in vcs)
+def write_grants(username: str, vcs: Iterable[VirtualCluster], priorities: Priorities = NO_PRIORITIES) -> None:
+    """Inside a transaction. ``default`` is written too: its presence marks that an admin has set the grants. Those that
+    stay keep their priority where ``priorities`` say nothing."""
+    old = VcGrant.objects.filter(username=username)
+    most = {**dict(old.values_list("vc__name", "priority")), **priorities}
+    old.delete()
+    VcGrant.objects.bulk_create(VcGrant(vc=vc, username=username, priority=most.get(vc.name)) for vc in vcs)
+
+
+def check_priorities(priorities: Priorities, granted: Iterable[VirtualCluster]) -> None:
+    """BadRequest where one is none, or of a virtual cluster that is not granted."""
+    if others := priorities.keys() - {vc.name for vc in granted}:
+        raise BadRequest(f"The user may not use virtual cluster {min(others)}, so they have no priority there.")
+    if not all(most is None or 0 <= most <= MOST_PRIORITY for most in priorities.values()):
+        raise BadRequest(f"The highest priority of a user is a whole number from 0 to {MOST_PRIORITY}.")
 
 
 def require_another_admin(username: str) -> None:

@@ -120,9 +120,12 @@ def set_active(actor: Viewer, username: str, active: bool) -> None:
         audit.record(who, "user enabled" if active else "user disabled", username, {"tokensRevoked": revoked})
 
 
-def set_grants(actor: Viewer, username: str, vcs: Iterable[str]) -> tuple[str, ...]:
-    """Set where the user may submit; ``default`` is always among it. Returns the names. Forbidden for admins: they may
-    submit anywhere."""
+def set_grants(
+    actor: Viewer, username: str, vcs: Iterable[str], priorities: rules.Priorities = rules.NO_PRIORITIES
+) -> tuple[str, ...]:
+    """Set where the user may submit; ``default`` is always among it. Returns the names. ``priorities`` say how far up
+    they may set that of a job there; what is not given stays. Jobs that are there keep theirs. Forbidden for admins:
+    they may submit anywhere, and set any."""
     who = require_admin(actor).username
     wanted = list(vcs)
     with transaction.atomic():
@@ -130,9 +133,11 @@ def set_grants(actor: Viewer, username: str, vcs: Iterable[str]) -> tuple[str, .
         granted = rules.known_vcs(wanted)
         if user.is_admin:
             raise Forbidden("Admin's virtual clusters cannot be updated.")
-        rules.write_grants(username, granted)
+        rules.check_priorities(priorities, granted)
+        rules.write_grants(username, granted, priorities)
         names = tuple(vc.name for vc in granted)
-        audit.record(who, "grants changed", username, {"virtualClusters": names})
+        given = {"priorities": dict(priorities)} if priorities else {}
+        audit.record(who, "grants changed", username, {"virtualClusters": names, **given})
     return names
 
 

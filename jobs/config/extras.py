@@ -14,15 +14,15 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, StrictStr, ValidationError
 from pydantic.alias_generators import to_camel
 
+from clusters.vcs.rules import MOST_PRIORITY
 from jobs.config import coerce, jsonc
 from jobs.config.v1_words import Error, Loc, own_error
 
 DESCRIPTION = (
-    "Free storage. Known are `priority` (-100 to 100), `nodeLabels` ({label: value}), `avoidNodes` (names), "
-    '`maxRunSeconds`, `preemptible`, `dependsOn` (names, or {"job", "after": "success" or "end"}), `profile` '
-    "(default or pai) and `secrets` ({name: text}); a wrong value of these is refused."
+    "Free storage. Known are `priority` (-100 to 100; above 0 where an admin allows it), `nodeLabels` ({label: value}),"
+    ' `avoidNodes` (names), `maxRunSeconds`, `preemptible`, `dependsOn` (names, or {"job", "after": "success" or'
+    ' "end"}), `profile` (default or pai) and `secrets` ({name: text}); a wrong value of these is refused.'
 )
-MOST_PRIORITY = 100
 MOST_LABELS = 64
 MOST_AVOIDED = 100  # nodes
 MOST_AWAITED = 100  # jobs of one dependsOn

@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 
 from base.core.clock import deadline
 from base.core.values import milliseconds
+from base.models import User
 from clusters.placement import blockers
 from clusters.placement.fit import Blocker
-from clusters.users.queries import load_user
+from clusters.vcs.grants import priorities
 from jobs.config.demands import demands
 from jobs.config.spec import JobSpec
 from jobs.forecast.play import Foreseen, Spread, start_of
@@ -82,8 +83,9 @@ def _changes(known: Outlook, username: str) -> Sequence[Change]:
     """Return what would start it now."""
     if known.turn.move is Move.GO or known.turn.error:
         return ()
-    owner = load_user(username) if username else None
-    return smallest_changes(known.turn, owner.vcs if owner else (), deadline(CHANGES))
+    owner = User.objects.filter(username=username).first()
+    vcs = priorities(username, is_admin=owner.is_admin) if owner else {}
+    return smallest_changes(known.turn, vcs, deadline(CHANGES))
 
 
 def _outlook(turn: Turn[WaitingJob], foreseen: Foreseen[WaitingJob] | None, seen: RecentQueue) -> Outlook:

@@ -6,7 +6,7 @@ happens meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import islice
 from typing import Any, Generic
@@ -19,6 +19,7 @@ from jobs.planning.queue.scene import LAST, JobT, KnownJob, Scene, SchedulableJo
 from jobs.planning.turns import Move, Turn, turns
 
 MOST_ENDS = 40  # running jobs whose end is tried
+_HERE: Mapping[str, Any] = {}  # it stays in its virtual cluster
 _HOPELESS = frozenset({"parked", "delay", "dependency"})  # of these nobody changes anything by asking for less
 
 
@@ -37,13 +38,15 @@ class Change:
         return not self.change.keys() & {"jobEnds", "nodeReturns"}
 
 
-def smallest_changes(turn: Turn[JobT], vcs: Iterable[str], is_over: Callable[[], bool] = lambda: False) -> list[Change]:
+def smallest_changes(
+    turn: Turn[JobT], vcs: Mapping[str, int], is_over: Callable[[], bool] = lambda: False
+) -> list[Change]:
     """Return at most one change of each kind, the smallest that starts the job; none for a job that starts anyway, or
-    for which asking for less is of no use. ``vcs`` are the virtual clusters that its owner may use; ``is_over`` says
-    that no time is left to try more."""
+    for which asking for less is of no use. ``vcs`` are the virtual clusters that its owner may use, each with the
+    highest priority that they may set in it; ``is_over`` says that no time is left to try more."""
     if turn.move is Move.GO or any(blocker.kind in _HOPELESS for blocker in turn.rules):
         return []
-    return list(_ChangeSearch(turn, is_over).changes([vc for vc in vcs if vc != turn.job.vc]))
+    return list(_ChangeSearch(turn, is_over).changes({vc: most for vc, most in vcs.items() if vc != turn.job.vc}))
 
 
 class _ChangeSearch(Generic[JobT]):
@@ -52,7 +55,7 @@ class _ChangeSearch(Generic[JobT]):
         self.scene: Scene[SchedulableJob] = turn.queue.scene  # type: ignore[assignment]  # jobs of two kinds stand in one queue
         self.demands = turn.job.demands
 
-    def changes(self, vcs: Iterable[str]) -> Iterator[Change]:
+    def changes(self, vcs: Mapping[str, int]) -> Iterator[Change]:
         of_config = (self._fewer_gpus(), self._fewer_tasks(), self._other_types(), self._in(vcs))
         for found in (*of_config, self._job_ends(), self._node_returns()):
             yield from islice(found, 1)
@@ -81,10 +84,11 @@ class _ChangeSearch(Generic[JobT]):
             shape = tuple(replace(demand, gpu_type=kind) for demand in self.demands)
             yield from self._if_it_starts(f"Use {kind} GPUs instead of {asked}.", {"gpuType": kind}, shape)
 
-    def _in(self, vcs: Iterable[str]) -> Iterator[Change]:
+    def _in(self, vcs: Mapping[str, int]) -> Iterator[Change]:
         """Try other virtual clusters, where it is the last of its priority."""
-        for vc in vcs:
-            yield from self._if_it_starts(f"Use VC {vc}.", {"virtualCluster": vc}, self.demands, vc=vc)
+        for vc, most in vcs.items():
+            there = {"vc": vc, "since": LAST, "priority": min(self.job.priority, most)}
+            yield from self._if_it_starts(f"Use VC {vc}.", {"virtualCluster": vc}, self.demands, there=there)
 
     # --- of others ---------------------------------------------------------------------------------------------------
 
@@ -112,11 +116,10 @@ class _ChangeSearch(Generic[JobT]):
         change: Mapping[str, Any],
         shape: tuple[Demand, ...],
         *,
-        vc: str = "",
+        there: Mapping[str, Any] = _HERE,
         scene: Scene[SchedulableJob] | None = None,
     ) -> Iterator[Change]:
-        values = {each.name: getattr(self.job, each.name) for each in fields(SchedulableJob)}
-        values |= {"vc": vc, "since": LAST} if vc else {}
+        values = {**{each.name: getattr(self.job, each.name) for each in fields(SchedulableJob)}, **there}
         job = self.job
         variant = KnownJob(**values, demands=shape, is_preemptible=job.is_preemptible, most_seconds=job.most_seconds)
         scene = scene or self.scene

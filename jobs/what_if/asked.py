@@ -16,8 +16,7 @@ from dataclasses import dataclass
 
 from base.core import words
 from base.core.errors import BadRequest
-from clusters.vcs.rules import is_name
-from jobs.config.extras import MOST_PRIORITY
+from clusters.vcs.rules import MOST_PRIORITY, is_name
 
 MOST = 8  # changes tried at once
 _GPUS, _GPUS_OF_NODE, _CORES, _GIGABYTES = 100_000, 64, 10_000, 100_000  # at most

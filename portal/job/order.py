@@ -9,8 +9,9 @@ from django.shortcuts import redirect, render
 from base.core import words
 from base.core.errors import BadRequest, LongshoreError
 from base.models import User
+from clusters.vcs.grants import most_priority
+from clusters.vcs.rules import MOST_PRIORITY
 from jobs import access, order, queries
-from jobs.config.extras import MOST_PRIORITY
 from jobs.models import Job
 from jobs.waiting.why import turn_of
 from portal.shared.guard import own_form
@@ -53,6 +54,7 @@ def _move(request: HttpRequest, user: User, job: Job) -> str:
 
 def _page(request: HttpRequest, job: Job, user: User, error: LongshoreError | None = None) -> HttpResponse:
     turn = turn_of(job) if order.may_prioritize(user, job) else None
+    allowed = most_priority(user.username, job.vc, is_admin=user.is_admin)
     page = {
         "nav": "jobs",
         "job": job,
@@ -60,7 +62,8 @@ def _page(request: HttpRequest, job: Job, user: User, error: LongshoreError | No
         "waits": turn is not None,
         "place": words.ordinal(turn.position) if turn else "",
         "ahead": _names([other.id for other in turn.ahead[:MOST_AHEAD]]) if turn and user.is_admin else [],
-        "most": MOST_PRIORITY if user.is_admin else job.priority,
+        "most": max(job.priority, allowed),
+        "allowed": allowed,
         "least": -MOST_PRIORITY,
         "is_admin": user.is_admin,
         "error": error.message if error else "",

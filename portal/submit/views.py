@@ -18,6 +18,8 @@ from django.views.decorators.http import condition
 from base.core.errors import BadRequest, InvalidConfig, LongshoreError, TooManyRequests
 from base.core.words import whole
 from base.models import User
+from clusters.vcs.grants import priorities
+from clusters.vcs.rules import DEFAULT_VC
 from jobs import access, queries, services
 from jobs.config import edit, yaml_text
 from jobs.config.edit import CHANGE
@@ -139,6 +141,7 @@ def _page(
     anyway: bool = False,
 ) -> HttpResponse:
     user = user_of(request)
+    highest = priorities(user.username, is_admin=user.is_admin)
     by_line: dict[int, list[str]] = {}
     for problem in plan.problems if plan else ():
         by_line.setdefault(problem.line, []).append(problem.message)
@@ -156,8 +159,10 @@ def _page(
         "recent": list(queries.list_jobs(queries.JobFilter(username=user.username))[:_RECENT]),
         "anyway": anyway,
         "role_numbers": _ROLE_NUMBERS,
+        "highest": highest[DEFAULT_VC],
+        "other_highest": {vc: most for vc, most in highest.items() if most != highest[DEFAULT_VC]},
         "known": {
-            "vcs": choices.vcs_of(user),
+            "vcs": list(highest),
             "gpuTypes": choices.gpu_types(),
             "nonce": (nonce := token_urlsafe(16)),
             "changed": _changed(request),

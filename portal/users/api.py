@@ -94,7 +94,7 @@ class Password(V1View):
 
 @putting("Where a user may submit", shapes.Grants, "Update user virtualCluster data successfully.")
 def put_grants(user: User, body: shapes.Grants, username: str) -> None:
-    set_grants(require_admin(user, NON_ADMIN), username, body.virtual_cluster)
+    set_grants(require_admin(user, NON_ADMIN), username, body.virtual_cluster, body.priorities)
 
 
 @putting("Make a user admin or not", shapes.AdminFlag, "Update user admin permission successfully.")
@@ -261,7 +261,7 @@ def make_user(request: Request) -> Response:
 
 
 def user_object(record: UserRecord, full: bool) -> shapes.UserObject:
-    """``full``: with all of what clients keep with the user and their quota, for themselves and admins."""
+    """``full``: with all that clients keep with the user, their quota and priorities, for themselves and admins."""
     user, vcs = record.user, list(record.vcs)
     answer: shapes.UserObject = {
         "username": user.username,
@@ -273,6 +273,7 @@ def user_object(record: UserRecord, full: bool) -> shapes.UserObject:
     }
     if full:
         answer["storeQuota"] = user.store_quota
+        answer["priorities"] = dict(record.priorities)
     return answer
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -15,7 +15,7 @@ from base.core import words
 from base.core.errors import MissingUser
 from base.core.signals import NO_JOBS, LiveJobs, about_jobs
 from base.models import ApiToken, User
-from clusters.models import VcGrant
+from clusters.models import VcGrant, VirtualCluster
 from clusters.users.queries import load_user
 from clusters.vcs.grants import granted, in_order, vc_names
 from clusters.vcs.rules import DEFAULT_VC
@@ -67,6 +67,7 @@ class UserForm:
     admin: bool = False
     active: bool = True
     vcs: tuple[str, ...] = (DEFAULT_VC,)
+    priorities: Mapping[str, str] = field(default_factory=dict)  # by virtual cluster; empty: as all its users
     quota: str = ""  # of the store, as words.quota_in reads it; empty: none of their own
     error: str = ""
 
@@ -79,6 +80,7 @@ class Edited:
     jobs_ended: int
     tokens: int
     groups: tuple[str, ...]
+    priorities: Mapping[str, int]
 
     @property
     def quota(self) -> str:
@@ -116,7 +118,13 @@ def edited(username: str) -> Edited:
         raise MissingUser(f"There is no user {username}.")
     tokens = ApiToken.objects.filter(user=record.user, revoked_at=None, expires_at__gt=timezone.now()).count()
     groups = tuple(name for name in record.groups if name not in record.vcs)
-    return Edited(_rows([record.user])[0], about_jobs().count_ended(username), tokens, groups)
+    return Edited(_rows([record.user])[0], about_jobs().count_ended(username), tokens, groups, record.priorities)
+
+
+def priority_fields(shown: Edited, form: UserForm) -> list[tuple[str, str, int]]:
+    """Each virtual cluster that the user may use, what is typed for it, and what all its users may."""
+    every = dict(VirtualCluster.objects.values_list("name", "user_priority"))
+    return [(vc, form.priorities.get(vc, ""), every.get(vc, 0)) for vc in shown.row.vcs]
 
 
 def user_url(username: str) -> str:

@@ -15,7 +15,19 @@ from pydantic import AfterValidator, Field, ValidationInfo, ValidatorFunctionWra
 from pydantic_core import PydanticKnownError
 from typing_extensions import TypedDict
 
-from portal.shared.api.bodies import STORABLE, Flag, Matches, Password, Quota, ShortText, V1Body, absent, invalid_value
+from clusters.vcs.rules import MOST_PRIORITY
+from portal.shared.api.bodies import (
+    STORABLE,
+    Flag,
+    Matches,
+    Password,
+    Quota,
+    ShortText,
+    V1Body,
+    WholeNumber,
+    absent,
+    invalid_value,
+)
 from portal.shared.api.filled import V1Answer, called
 
 _ABSENT: Any = object()
@@ -59,6 +71,15 @@ class UserObject(TypedDict):
     extension: dict[str, Any]
     admin: bool
     virtualCluster: list[str]
+    priorities: NotRequired[
+        Annotated[
+            dict[str, int],
+            Field(
+                description="How far up the user may set the priority of a job, by virtual cluster; of others its"
+                " userPriority holds, and admins may set any. Shown to the user and to admins."
+            ),
+        ]
+    ]
     hasGithubPAT: NotRequired[Annotated[bool, Field(description="Below /api/v1 only")]]
     storeQuota: NotRequired[
         Annotated[
@@ -135,6 +156,11 @@ class PasswordChange(V1Body):
 
 class Grants(V1Body):
     virtual_cluster: _Names
+    priorities: dict[str, Annotated[WholeNumber, Field(ge=0, le=MOST_PRIORITY)] | None] = Field(
+        {},
+        description="How far up the user may set the priority of a job, by virtual cluster; null: as all its users."
+        " What is absent stays as it is.",
+    )
 
 
 class AdminFlag(V1Body):

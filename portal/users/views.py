@@ -18,15 +18,16 @@ from base.models import User
 from clusters.users import services
 from clusters.users.csv_import import TEMPLATE, import_csv
 from clusters.vcs.grants import vc_names
-from clusters.vcs.rules import DEFAULT_VC
+from clusters.vcs.rules import DEFAULT_VC, MOST_PRIORITY
 from portal.shared.confirm import ask_to_confirm, question
 from portal.shared.guard import own_form
 from portal.shared.sheets import saved
 from portal.shared.viewer import admin_of
-from portal.users.page import Edited, UserForm, UserQuery, edited, user_url, users_page
+from portal.users.page import Edited, UserForm, UserQuery, edited, priority_fields, user_url, users_page
 
 MOST_BYTES = 1_000_000
 _SECONDS_TO_IMPORT = 3600
+_PRIORITY = "priority_"  # begins the names of fields
 
 
 @own_form
@@ -47,12 +48,14 @@ def users(request: HttpRequest) -> HttpResponseBase:
 @own_form
 @sensitive_post_parameters()
 def user(request: HttpRequest, username: str) -> HttpResponseBase:
-    """Fields of the POST: email, password (empty keeps it), admin, active, vcs (many), with_vcs, quota."""
+    """Fields of the POST: email, password (empty keeps it), admin, active, vcs (many), with_vcs, quota,
+    priority_<vc> (empty: as all its users)."""
     admin = admin_of(request)
     shown = edited(username)
     if request.method != "POST":
         row = shown.row.user
-        form = UserForm(username, row.email, row.is_admin, row.is_active, tuple(shown.row.vcs), shown.quota)
+        most = {vc: str(priority) for vc, priority in shown.priorities.items()}
+        form = UserForm(username, row.email, row.is_admin, row.is_active, tuple(shown.row.vcs), most, shown.quota)
         return _edit_page(request, admin, shown, form)
     form = _typed(request, username, is_self=username == admin.username)
     try:
@@ -130,17 +133,24 @@ def _typed(request: HttpRequest, username: str, *, is_self: bool) -> UserForm:
         admin=bool(request.POST.get("admin")),
         active=is_self or bool(request.POST.get("active")),
         vcs=tuple(request.POST.getlist("vcs")),
+        priorities={
+            name.removeprefix(_PRIORITY): text.strip()
+            for name, text in request.POST.items()
+            if name.startswith(_PRIORITY) and isinstance(text, str)
+        },
         quota=request.POST.get("quota", "").strip(),
     )
 
 
 def _save(request: HttpRequest, admin: User, shown: Edited, form: UserForm) -> None:
     name = form.username
-    quota = _quota(form.quota)
+    quota, vcs = _quota(form.quota), {*form.vcs, DEFAULT_VC}
+    most = {vc: _priority(text) for vc, text in form.priorities.items() if vc in vcs}
     password = request.POST.get("password", "") if name != admin.username else ""
     services.update_user(admin, name, password=password or None, admin=form.admin, email=form.email)
-    if request.POST.get("with_vcs") and not form.admin and {*form.vcs, DEFAULT_VC} != set(shown.row.vcs):
-        services.set_grants(admin, name, form.vcs)
+    is_new = vcs != set(shown.row.vcs) or any(shown.priorities.get(vc) != each for vc, each in most.items())
+    if request.POST.get("with_vcs") and not form.admin and is_new:
+        services.set_grants(admin, name, form.vcs, most)
     services.set_active(admin, name, form.active)
     if form.quota != shown.quota and "quota" in request.POST:
         services.set_store_quota(admin, name, quota)
@@ -151,6 +161,13 @@ def _quota(text: str) -> int | None:
         return words.quota_in(text) if text else None
     except ValueError:
         raise BadRequest("Files: give a size such as 100g, none for no limit, or nothing.") from None
+
+
+def _priority(text: str) -> int | None:
+    number = words.whole(text)
+    if text and (number is None or number > MOST_PRIORITY):
+        raise BadRequest(f"Highest priority: give a whole number from 0 to {MOST_PRIORITY}, or nothing.")
+    return number
 
 
 def _delete_question(shown: Edited) -> dict[str, Any]:
@@ -177,6 +194,7 @@ def _edit_page(
         "form": replace(form, error=error.message) if error else form,
         "is_self": shown.row.user.username == admin.username,
         "all_vcs": vc_names(),
+        "priorities": priority_fields(shown, form),
     }
     return render(request, "users/edit.html", page, status=error.status if error else 200)
 

@@ -11,6 +11,7 @@ from django.http import QueryDict
 from base.core import words
 from clusters.models import Node, VirtualCluster
 from clusters.vcs.queries import VcView
+from clusters.vcs.rules import MOST_PRIORITY
 from clusters.vcs.services import OF_DEFAULT
 
 _MOST = 2**31 - 1
@@ -18,7 +19,7 @@ _MOST = 2**31 - 1
 
 # The numbers, each with the least that it may be.
 _NUMBERS = {
-    **{"gpu_guarantee": 0, "gpu_ceiling": 0, "user_gpus": 0, "user_jobs": 1},
+    **{"gpu_guarantee": 0, "gpu_ceiling": 0, "user_gpus": 0, "user_jobs": 1, "user_priority": 0},
     **{"log_days": 1, "log_gigabytes": 1},
 }
 
@@ -40,6 +41,7 @@ class SettingsForm:
     gpu_ceiling: str = ""
     user_gpus: str = ""
     user_jobs: str = ""
+    user_priority: str = ""
     store_quota: str = ""
     log_days: str = ""
     log_gigabytes: str = ""
@@ -71,6 +73,7 @@ class SettingsForm:
         numbers = {name: int(getattr(self, name)) if getattr(self, name) else None for name in _NUMBERS}
         settings = {
             **numbers,
+            "user_priority": numbers["user_priority"] or 0,
             "store_quota": words.quota_in(self.store_quota) if self.store_quota else None,
             "profile": self.profile or VirtualCluster.Profile.DEFAULT,
             "rdma": self.rdma,
@@ -90,6 +93,8 @@ class SettingsForm:
             number = words.whole(text)
             if text and (number is None or not least <= number <= _MOST):
                 errors[name] = f"Give a whole number from {least}, or nothing."
+            elif name == "user_priority" and (number or 0) > MOST_PRIORITY:
+                errors[name] = f"Give a whole number from 0 to {MOST_PRIORITY}, or nothing."
         try:
             words.quota_in(self.store_quota or "none")
         except ValueError:

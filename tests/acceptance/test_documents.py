@@ -39,6 +39,7 @@ NOT_RUN = {
     "curl -X PUT http://127.0.0.1:9186/api/v1/jobs/mira~evaluate": "the same; tests/api/test_job_place.py sends both",
     "curl -X PUT http://127.0.0.1:9186/api/v1/virtual-clusters/vision": "GPUs, which the node of the test has not;"
     " tests/api/test_vc_settings.py sends such bodies",
+    "curl -X PUT http://127.0.0.1:9186/api/v2/user/mira/virtualcluster": "the same; tests/api/test_user_v2.py sends it",
     "docker build -t longshore/build.base:1": "it fetches packages; tests/acceptance/test_dockerfiles.py builds it",
     "python code/store.py": "of a task; tests/acceptance/test_examples.py runs them there",
     "path=/${PAI_DATA_DIR": "the same",

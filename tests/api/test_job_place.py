@@ -49,13 +49,13 @@ def test_an_admin_sets_any_priority(api: Api, admin: User, job: Job, url: str) -
     assert (event.reason, event.actor) == ("admin changed its priority from 0 to 7.", "admin")
 
 
-def test_an_owner_may_lower_it_and_not_raise_it_again(api: Api, alice: User, job: Job) -> None:
-    assert put(api(alice), "priority", {"value": -5})[0] == 202
-    status, body = put(api(alice), "priority", {"value": -4})
+def test_an_owner_may_lower_it_and_raise_it_as_far_as_they_may(api: Api, alice: User, job: Job) -> None:
+    assert put(api(alice), "priority", {"value": -5})[0] == put(api(alice), "priority", {"value": 0})[0] == 202
+    status, body = put(api(alice), "priority", {"value": 1})
     assert (status, body["code"]) == (403, "ForbiddenUserError")
-    assert body["message"] == "Its priority is -5; only an admin may raise it."
-    assert put(api(alice), "priority", {"value": -5})[0] == 202, "nothing changes"
-    assert Event.objects.filter(kind="job.priority").count() == 1
+    assert body["message"].startswith("In virtual cluster default you may set a priority of 0 at most. An admin can")
+    assert put(api(alice), "priority", {"value": 0})[0] == 202, "nothing changes"
+    assert Event.objects.filter(kind="job.priority").count() == 2
 
 
 def test_the_same_holds_of_what_the_config_asks_for(api: Api, alice: User) -> None:

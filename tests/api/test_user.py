@@ -241,6 +241,7 @@ def test_one_user_is_v014s_object_with_v013s_key(api: Api, admin: User, alice: U
             "admin": False,
             "virtualCluster": ["default"],
             "storeQuota": None,
+            "priorities": {},
             "hasGithubPAT": False,
         },
     )

@@ -57,6 +57,7 @@ def test_an_admin_makes_a_user(api: Api, admin: User, vision: VirtualCluster, ro
         "admin": False,
         "virtualCluster": ["default", "vision"],
         "storeQuota": None,
+        "priorities": {},
     }
     assert both(api(admin).post(f"{root}/user", data, format="json")) == (
         409,
@@ -182,6 +183,28 @@ def test_an_admin_limits_what_a_user_s_files_take(
     assert both(put) == said("Update user store quota successfully.")
     assert api(alice).get(f"{URL}/alice").json()["storeQuota"] == kept
     assert "storeQuota" not in api(bob).get(f"{URL}/alice").json()
+
+
+def test_an_admin_lets_a_user_set_a_higher_priority(
+    api: Api, admin: User, alice: User, bob: User, vision: VirtualCluster
+) -> None:
+    def put(body: dict[str, Any], user: User = admin) -> tuple[int, Any]:
+        return both(api(user).put(f"{URL}/alice/virtualcluster", body, format="json"))
+
+    done = said("Update user virtualCluster data successfully.")
+    given = {"virtualCluster": ["vision"], "priorities": {"vision": 40, "default": 5}}
+    assert put(given, alice) == put(given, bob) == (403, NON_ADMIN)
+    assert put(given) == done and put({"virtualCluster": ["vision"]}) == done
+    assert api(alice).get(f"{URL}/alice").json()["priorities"] == {"vision": 40, "default": 5}
+    assert "priorities" not in api(bob).get(f"{URL}/alice").json()
+    v1 = api(admin).put("/api/v1/user/alice/virtualClusters", {"virtualClusters": "vision"}, format="json")
+    assert v1.status_code == 201
+    assert put({"virtualCluster": ["vision"], "priorities": {"default": None}}) == done
+    assert api(admin).get(f"{URL}/alice").json()["priorities"] == {"vision": 40}
+    assert put({"virtualCluster": []}) == done and put({"virtualCluster": ["vision"]}) == done
+    assert api(admin).get(f"{URL}/alice").json()["priorities"] == {}, "what is given again begins anew"
+    for wrong in ({"vision": 101}, {"vision": -1}, {"vision": "high"}, {"mars": 1}, {"vision\0": 1}, [], 5):
+        assert put({"virtualCluster": ["vision"], "priorities": wrong})[0] == 400, wrong
 
 
 @pytest.mark.parametrize("given", ["much", -2, 1.5, True, [], 1 << 63])

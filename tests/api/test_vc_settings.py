@@ -39,6 +39,7 @@ def test_what_is_given_is_kept_until_it_is_given_again(root: APIClient) -> None:
     caps = {"gpus": 2, "jobs": 5}
     logs = {"days": 30, "gigabytes": None}
     given = {"gpuGuarantee": 3, "gpuCeiling": 6, "dedicatedNodes": ["n2"], "userCaps": caps, "logRetention": logs}
+    given["userPriority"] = 30
     assert put(root, "vision", vcCapacity=30, **{**given, "dedicatedNodes": []})[0] == 201
     assert put(root, "vision", vcCapacity=30, dedicatedNodes=["n2"])[0] == 201
     assert put(root, "vision", vcCapacity=40) == (201, {"message": "update vc: vision to capacity: 40 successfully"})
@@ -114,6 +115,12 @@ def test_nodes_of_a_deleted_one_are_of_the_pool_again(root: APIClient) -> None:
         ({"userCaps": 5}, 'child "userCaps" fails because ["userCaps" must be an object]'),
         ({"userCaps": {"jobs": 0}}, 'child "jobs" fails because ["jobs" must be larger than or equal to 1]'),
         ({"userCaps": {"cpus": 1}}, '"cpus" is not allowed'),
+        (
+            {"userPriority": 101},
+            'child "userPriority" fails because ["userPriority" must be less than or equal to 100]',
+        ),
+        ({"userPriority": -1}, 'child "userPriority" fails because ["userPriority" must be larger than or equal to 0]'),
+        ({"userPriority": None}, 'child "userPriority" fails because ["userPriority" must be a number]'),
         ({"profile": "root"}, 'child "profile" fails because ["profile" must be one of [default, pai]]'),
     ],
 )
@@ -126,15 +133,19 @@ def test_only_admins_change_it(root: APIClient, api: Api, alice: User) -> None:
     assert put(api(None), "vision", vcCapacity=10, gpuGuarantee=1)[0] == 401
     assert put(api(alice), "default", storeQuota="1g")[0] == 403
     assert put(api(None), "default", storeQuota="1g")[0] == 401
+    assert put(api(alice), "default", userPriority=100)[0] == 403
+    assert put(api(alice), "vision", vcCapacity=10, userPriority=100)[0] == 403
+    assert not VirtualCluster.objects.filter(user_priority__gt=0).exists()
 
 
 def test_default_takes_a_quota_and_caps_and_nothing_else(root: APIClient, api: Api, alice: User) -> None:
-    assert put(root, "default", storeQuota="1g", userCaps={"jobs": 3}) == (
+    assert put(root, "default", storeQuota="1g", userCaps={"jobs": 3}, userPriority=7) == (
         201,
         {"message": "update vc: default successfully"},
     )
     assert limit_of("alice") == 1 << 30
-    assert get(api(alice), "default")["userCaps"] == {"gpus": None, "jobs": 3}
+    seen = get(api(alice), "default")
+    assert (seen["userCaps"], seen["userPriority"]) == ({"gpus": None, "jobs": 3}, 7)
     no = refused(403, "ForbiddenUserError", "Update operation to default vc isn't allowed")
     for body in (
         {},

@@ -47,6 +47,7 @@ def test_it_shows_what_the_default_one_has_and_uses(api: Api, alice: User) -> No
             "gpuCeiling": None,
             "dedicatedNodes": [],
             "userCaps": {"gpus": None, "jobs": None},
+            "userPriority": 0,
             "logRetention": {"days": None, "gigabytes": None},
         }
     }

@@ -13,6 +13,7 @@ from base.accounts import tokens
 from base.core.signals import LiveJobs
 from base.models import User
 from clusters.models import VcGrant, VirtualCluster
+from clusters.vcs.grants import most_priority
 from tests.builders import make_job, make_node
 from tests.pages.conftest import Tab
 
@@ -154,6 +155,30 @@ def test_it_changes_email_password_and_grants(browse: Browse, admin: User, alice
     assert tokens.user_of(token) is None
     client.post("/users/alice", edit(email="a@x.org"))
     assert grants("alice") == {"default"}
+
+
+def test_it_says_how_far_up_a_user_may_set_priorities(
+    browse: Browse, admin: User, alice: User, nlp: VirtualCluster
+) -> None:
+    client = browse(admin)
+    client.post("/users/alice", edit(vcs=["nlp"]))
+    VirtualCluster.objects.filter(name="nlp").update(user_priority=7)
+    shown = text(client, "/users/alice")
+    assert 'placeholder="0, as all its users"' in shown and 'placeholder="7, as all its users"' in shown
+    client.post("/users/alice", edit(vcs=["nlp"], priority_nlp=" 40", priority_default=""))
+    assert 'name="priority_nlp" value="40"' in text(client, "/users/alice")
+    assert most_priority("alice", "nlp", is_admin=False) == 40
+    client.post("/users/alice", edit(vcs=["nlp"], email="a@x.org"))
+    assert most_priority("alice", "nlp", is_admin=False) == 40, "a form without the field leaves it"
+    for typed in ("-1", "101", "high", "9" * 30):
+        answer = client.post("/users/alice", edit(vcs=["nlp"], email="b@x.org", priority_nlp=typed))
+        assert (answer.status_code, "a whole number from 0 to 100" in answer.content.decode()) == (400, True)
+        assert f'value="{typed}"' in answer.content.decode(), "what was typed stays"
+    assert User.objects.get(username="alice").email == "a@x.org", "nothing was saved"
+    client.post("/users/alice", edit(vcs=["nlp"], priority_nlp=""))
+    assert most_priority("alice", "nlp", is_admin=False) == 7
+    client.post("/users/alice", edit(vcs=[], priority_nlp="9"))
+    assert grants("alice") == {"default"}, "of what is taken away nothing is read"
 
 
 def test_it_limits_what_the_files_of_a_user_take(browse: Browse, admin: User, alice: User) -> None:

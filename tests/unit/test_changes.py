@@ -20,7 +20,7 @@ from jobs.waiting.changes import Change, smallest_changes
 from tests.unit.test_planner import NOW, RECENTLY, job, node, spec, world
 from tests.unit.test_turns import LATER, queues, stopping, waiting
 
-VCS = ("default", "other")
+VCS = {"default": 0, "other": 0}
 TASKS = {"name": "w", "command": "x", "gpuNumber": 1}
 BUSY = node(used_gpus=frozenset("01"))  # two of its four GPUs are free
 AWAY = node("n2", offered=False, why_not="cordoned")
@@ -79,7 +79,7 @@ def test_applied_each_of_them_makes_the_planner_start_the_job(
     jobs, nodes, stopped = queue
     quotas = stopping(stopped)
     for turn in list(turns(jobs, Scene(nodes, NOW, quotas))):
-        for change in smallest_changes(turn, ["a", "b", "c"]):
+        for change in smallest_changes(turn, dict.fromkeys("abc", 100)):
             there = _nodes_with(change, nodes)
             seen = {one.name: Look(one.name, RECENTLY, True, {}) for one in there}
             changed = [_with(change, one) if one is turn.job else one for one in jobs]

@@ -35,7 +35,7 @@ HELP = {
     "taskRoles.portList.label": "Tasks see the port as PAI_CONTAINER_HOST_<label>_PORT_LIST.",
     "taskRoles.portList.beginAt": "The first port; 0 for any free ones.",
     "taskRoles.portList.portNumber": "How many ports.",
-    "extras.priority": "From -100 to 100: within the virtual cluster higher ones start first.",
+    "extras.priority": "Within the virtual cluster higher ones start first: from -100 up to what an admin allows.",
     "extras.nodeLabels": "Only nodes with all of these labels run the job.",
     "extras.avoidNodes": "Other nodes run the job, while they have room.",
     "extras.maxRunSeconds": "The job is ended after so long. Jobs with a limit often start sooner.",

@@ -16,7 +16,7 @@ from typing_extensions import TypedDict
 from base.core.errors import Problem
 from base.core.values import one_of
 from clusters.placement.fit import Blocker
-from jobs.config.extras import MOST_PRIORITY
+from clusters.vcs.rules import MOST_PRIORITY
 from portal.shared.api.bodies import FilledText, V1Body, WholeNumber
 from portal.shared.api.filled import Moment, OrNull, V1Answer, called
 from portal.shared.jobs.exit_report import ExitReport

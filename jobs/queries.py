@@ -42,15 +42,20 @@ LIST_FIELDS = (
     "total_tasks",
     "total_roles",
     "total_gpus",
+    "gpu_type",
     "created_at",
     "queued_at",
     "started_at",
     "completed_at",
     "changed_at",
     "forecast",
+    "not_before",
+    "stopped_by",
+    "sweep_id",
 )
 # What the v1 list needs of it: times are dear to read when there are 100,000 lines.
-_V1_FIELDS = tuple(name for name in LIST_FIELDS if name not in {"queued_at", "started_at", "changed_at", "forecast"})
+_NOT_IN_V1 = {"gpu_type", "queued_at", "started_at", "changed_at", "forecast", "not_before", "stopped_by", "sweep_id"}
+_V1_FIELDS = tuple(name for name in LIST_FIELDS if name not in _NOT_IN_V1)
 
 
 LONGEST_KEYWORD = 255  # characters, as the longest name has; SQLite refuses a search for more than 50,000

@@ -13,7 +13,7 @@ from typing import Any
 from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
-from base.accounts import audit
+from base.accounts import audit, budget
 from base.core.bulk import insert_row, insert_rows, one_row
 from base.core.errors import Conflict, ConflictJob, Forbidden, NoVirtualCluster, Unauthorized
 from base.models import User
@@ -27,7 +27,7 @@ from jobs import admission, dependencies, queries, secrets
 from jobs.access import may_write, require_write
 from jobs.attempts import open_attempt
 from jobs.config import edit
-from jobs.config.demands import demands
+from jobs.config.demands import shapes
 from jobs.config.spec import JobSpec
 from jobs.models import Event, Job, Sweep, Task
 from jobs.planning.lifecycle import JobState, TaskState
@@ -41,12 +41,15 @@ def submit(
 
     ``name_from_url`` wins over the config's jobName. ``username`` is the user in the URL; ``legacy`` marks a job whose
     URL named none, which is then addressed by its name alone. Raises InvalidConfig, TooLarge, ConflictJob,
-    NoVirtualCluster, Forbidden: in this order, as v1 does.
+    NoVirtualCluster, Forbidden: in this order, as v1 does. And Spent, where it is large and its user had others read or
+    written (base/accounts/budget.py).
     """
-    text, spec = read(config, name_from_url, user.username)
+    with budget.reading(user.username, config):
+        text, spec = read(config, name_from_url, user.username)
     text, spec, values = secrets.split(text, spec)
     admission.require_may_submit(user, spec, username, legacy)
-    return _insert(user, text, spec, values, legacy)
+    with budget.writing(user.username, spec.total_tasks):
+        return _insert(user, text, spec, values, legacy)
 
 
 def submit_all(user: User, configs: Sequence[tuple[str, JobSpec]], sweep: Sweep) -> None:
@@ -58,8 +61,8 @@ def submit_all(user: User, configs: Sequence[tuple[str, JobSpec]], sweep: Sweep)
         admission.require_rights(user, spec)
     tasks = sum(spec.total_tasks for _, spec, _ in split)
     admission.require_few_tasks(user, tasks)
-    nevers = {asked: _never(spec) for asked, spec in {demands(spec): spec for _, spec, _ in split}.items()}
-    jobs = [_new_job(user, text, spec, nevers[demands(spec)]) for text, spec, _ in split]
+    nevers = {asked: _never(spec) for asked, spec in {shapes(spec): spec for _, spec, _ in split}.items()}
+    jobs = [_new_job(user, text, spec, nevers[shapes(spec)]) for text, spec, _ in split]
     try:
         with transaction.atomic():
             sweep.save(force_insert=True)
@@ -77,10 +80,11 @@ def change(actor: User, job: Job, asked: edit.ChangeAsked) -> Job:
     same virtual cluster, its place in the queue; in another one its priority is no higher than the user may set it
     there. Raises Unauthorized, Forbidden (only the owner may), Conflict when it does not wait any more, NotEditable,
     and what ``submit`` raises."""
-    text, spec = read(_with_secrets(actor, job, asked), username=actor.username)
+    with budget.reading(actor.username, job.config):
+        text, spec = read(_with_secrets(actor, job, asked), username=actor.username)
     text, spec, values = secrets.split(text, spec)
     admission.require_may_submit(actor, spec, instead_of=job)
-    with transaction.atomic():
+    with budget.writing(actor.username, spec.total_tasks), transaction.atomic():
         live = queries.visible_jobs().filter(pk=job.pk, state=JobState.WAITING, execution=Job.Execution.START)
         if (old := live.select_for_update(no_key=True).first()) is None:
             raise Conflict(f"{job.name} does not wait any more, so nothing was changed.")
@@ -192,7 +196,7 @@ def _insert(
 
 def _never(spec: JobSpec) -> str:
     """Return why no node could ever run it; empty where one could."""
-    never = blockers.never_fits(load_idle_nodes(), demands(spec))
+    never = blockers.never_fit(load_idle_nodes(), shapes(spec))
     return never.sentence if never else ""
 
 
@@ -208,6 +212,7 @@ def _new_job(user: User, text: str, spec: JobSpec, never: str, legacy: bool = Fa
         total_tasks=spec.total_tasks,
         total_roles=len(spec.task_roles),
         total_gpus=spec.total_gpus,
+        gpu_type=spec.gpu_type,
         never=never,
         priority=spec.asked.priority,
         created_at=now,
@@ -219,8 +224,14 @@ def _new_job(user: User, text: str, spec: JobSpec, never: str, legacy: bool = Fa
 def _write_all(user: User, new: Sequence[tuple[Job, JobSpec, Mapping[str, str]]], why: str, more: int) -> None:
     """Write new jobs, by which their user has so many tasks ``more``. Call it at the end of a transaction, as others
     wait for the locks."""
+    there = dependencies.named(user.username, [spec for _, spec, _ in new], lock=True)
+    awaited_by = []
     for job, spec, values in new:
-        _write(job, user, spec, values, why)
+        awaited_by.append((job, dependencies.find(user.username, spec, there)))
+        job.awaits, job.unmet = dependencies.waits_for(awaited_by[-1][1])
+        _write(job, user, values, why)
+        there[job.name] = job  # those behind it may name it
+    dependencies.store(awaited_by)
     _lock_user(user)
     admission.require_few_tasks(user, more, written=sum(job.total_tasks for job, _, _ in new))
     for vc in sorted({job.vc for job, _, _ in new}):
@@ -228,11 +239,8 @@ def _write_all(user: User, new: Sequence[tuple[Job, JobSpec, Mapping[str, str]]]
     _wake()
 
 
-def _write(job: Job, user: User, spec: JobSpec, values: Mapping[str, str], why: str) -> None:
-    awaited = dependencies.find(user.username, spec, lock=True)
-    job.awaits, job.unmet = dependencies.waits_for(awaited)
+def _write(job: Job, user: User, values: Mapping[str, str], why: str) -> None:
     insert_row(job)
-    dependencies.store(job, awaited)
     secrets.store(job, values)
     open_attempt(job, 1, job.created_at)
     _record([job.pk], job.created_at, "job.submitted", user.username, f"Submitted by {user.username}{why}.")

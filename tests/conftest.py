@@ -17,7 +17,7 @@ from django.db.backends.postgresql.operations import DatabaseOperations
 from django.db.models.signals import post_migrate
 from hypothesis import HealthCheck, settings
 
-from base.accounts import tokens
+from base.accounts import budget, tokens
 from base.models import User
 from clusters.engines import schemes
 from clusters.models import VirtualCluster
@@ -25,7 +25,6 @@ from clusters.nodes import queries as node_queries
 from jobs.forecast import scores
 from jobs.history import lengths
 from jobs.waiting import queue
-from portal.shared import budget
 from portal.shared.api import etags
 from tests import fresh
 from tests.helpers import in_gate, need

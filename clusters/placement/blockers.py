@@ -65,17 +65,21 @@ def never_fits(nodes: Sequence[NodeView], demands: Sequence[Demand]) -> Blocker 
     """The reason why even all registered nodes together, idle, could not hold this gang; None when they could. It says
     "never" only where that is certain, node by node and in sum: a packing that is merely hard to find does not
     count."""
+    tasks = Counter(demand.role for demand in demands)
+    return never_fit(nodes, [(shape, tasks[shape.role]) for shape in shapes_of(demands)])
+
+
+def never_fit(nodes: Sequence[NodeView], shapes: Sequence[tuple[Demand, int]]) -> Blocker | None:
+    """The same of a gang of which each role is told by one task of it, and how many it has."""
     if not nodes:
         return None  # a first node may be registered any minute
-    labels = labels_of(demands)
+    labels = labels_of([shape for shape, _ in shapes])
     idles = [FreeNode(node, empty=True) for node in nodes if labels <= node.labels]
     if not idles:
         return replace(_no_label(nodes, labels), kind="never")
-    tasks = Counter(demand.role for demand in demands)
-    for shape in shapes_of(demands):
+    for shape, wanted in shapes:
         if not any(free.fits(shape) for free in idles):
             return _no_node_ever(idles, shape)
-        wanted = tasks[shape.role]
         free = sum(
             copies(shape, free.cpus, free.memory_mb, free.free_gpus(shape.gpu_type))
             for free in idles
@@ -88,7 +92,7 @@ def never_fits(nodes: Sequence[NodeView], demands: Sequence[Demand]) -> Blocker 
                 need=str(wanted),
                 have=str(free),
             )
-    return _too_much_in_sum(idles, demands)
+    return _too_much_in_sum(idles, shapes)
 
 
 def to_pull(nodes: Sequence[NodeView], demands: Sequence[Demand], placements: Sequence[Placement]) -> str:
@@ -300,14 +304,14 @@ def _lacks(free: FreeNode, shape: Demand) -> list[tuple[float, str]]:
     ]
 
 
-def _too_much_in_sum(idles: Sequence[FreeNode], demands: Sequence[Demand]) -> Blocker | None:
-    if not demands:
+def _too_much_in_sum(idles: Sequence[FreeNode], shapes: Sequence[tuple[Demand, int]]) -> Blocker | None:
+    if not shapes:
         return None
     whole = replace(
-        demands[0],
-        gpus=sum(demand.gpus for demand in demands),
-        cpus=sum(demand.cpus for demand in demands),
-        memory_mb=sum(demand.memory_mb for demand in demands),
+        shapes[0][0],
+        gpus=sum(number * shape.gpus for shape, number in shapes),
+        cpus=sum(number * shape.cpus for shape, number in shapes),
+        memory_mb=sum(number * shape.memory_mb for shape, number in shapes),
     )
     for kind, need, have_on, _, several, show in _resources(whole):
         have, what = sum(map(have_on, idles)), "GPUs" if kind == "gpus" else several

@@ -76,6 +76,9 @@ class PortSpec(_Spec):
     port_number: Int = Field(1, ge=1, le=PORT_MAX)
 
 
+_ADDED = PortSpec(label="http"), PortSpec(label="ssh")
+
+
 class RoleSpec(_Spec):
     name: Name
     task_number: Int = Field(1, ge=1, le=MAX_ROLE_TASKS)
@@ -93,7 +96,7 @@ class RoleSpec(_Spec):
         """The ports of each task of the role: those of the config, and one ``http`` and one ``ssh`` unless the config
         has them; fixed ranges first, as v1 lists them."""
         own = {port.label for port in self.port_list}
-        added = tuple(PortSpec(label=label) for label in ("http", "ssh") if label not in own)
+        added = tuple(port for port in _ADDED if port.label not in own)
         return tuple(sorted(self.port_list + added, key=lambda port: port.begin_at == 0))
 
 

@@ -14,6 +14,7 @@ class Job(models.Model):
     username = models.CharField(max_length=64)
     name = models.CharField(max_length=255)
     vc = models.CharField(max_length=64)
+    # These two are the last columns in SQLite: it reads through them to those behind (0033_gpu_type's LargeLast).
     config = models.TextField()  # exactly as sent
     spec = models.JSONField()  # normalised: JobSpec.model_dump(by_alias=True)
     state = models.CharField(max_length=10, default="WAITING")  # lifecycle.JobState
@@ -28,6 +29,7 @@ class Job(models.Model):
     total_tasks = models.PositiveIntegerField()
     total_roles = models.PositiveIntegerField()
     total_gpus = models.PositiveIntegerField()
+    gpu_type = models.CharField(max_length=256, blank=True, default="", db_default="")  # "": any
     created_at = models.DateTimeField()
     queued_at = models.DateTimeField()  # when it last began to wait
     priority = models.SmallIntegerField(default=0)  # -100 to 100, higher first: extras.priority, or what an admin set

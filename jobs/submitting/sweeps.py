@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from django.utils import timezone
 from pydantic import JsonValue
 
+from base.accounts import budget
 from base.core.errors import ConflictJob, InvalidConfig, Mend, NotFound, Problem
 from base.models import User
 from jobs import queries, reading, secrets, services
@@ -19,6 +20,7 @@ from jobs.models import Job, Sweep
 from jobs.submitting.dry_run import CheckResult, check_config
 
 MOST_TASKS = 20_000  # of all jobs: they are written in one transaction, and SQLite lets nobody else write meanwhile
+OF_A_JOB = 200  # tasks: to write them takes as long as to write the rest of a job
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,14 @@ def plan(config: str, username: str) -> Planned:
 
 def submit(user: User, config: str) -> Sweep:
     """Accept all jobs of the sweep in one transaction, or none. Raises what ``services.submit`` raises."""
-    planned = plan(config, user.username)
+    with budget.question(user.username):
+        planned = plan(config, user.username)
+    tasks = sum(spec.total_tasks for spec in planned.specs)
+    with budget.writing(user.username, tasks + OF_A_JOB * len(planned.specs)):
+        return _submit(user, config, planned)
+
+
+def _submit(user: User, config: str, planned: Planned) -> Sweep:
     if taken := _taken(config, user, planned):
         raise ConflictJob(taken.message)
     _give_up(user.username, planned.name)

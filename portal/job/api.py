@@ -55,7 +55,7 @@ class OneJob(V1View):
         return etags.answer(request, version, answer, keep=row is None)
 
     @extend_schema(
-        summary="Submit a job by its name", request=JobSpec, responses={201: shapes.JobDetail, **errors(409)}
+        summary="Submit a job by its name", request=JobSpec, responses={201: shapes.JobDetail, **errors(409, 429)}
     )
     def put(self, request: Request, job: str, username: str = "") -> Response:
         legacy = is_legacy(request, username)

@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.utils.html import format_html
 
-from base.core.errors import BadRequest, LongshoreError
+from base.core.errors import BadRequest, LongshoreError, TooManyRequests
 from base.models import User
 from jobs import queries, services
 from jobs.config.edit import CHANGE, ChangeAsked
@@ -31,6 +31,8 @@ def change_job(request: HttpRequest, username: str, name: str) -> HttpResponseBa
         return _page(request, user, job, asked)
     try:
         new = services.change(user, job, asked)
+    except TooManyRequests:
+        raise
     except LongshoreError as error:
         return _page(request, user, job, asked, error)
     messages.success(request, format_html("Job <b>{}</b> was submitted, and {} was stopped.", new.name, job.name))
@@ -43,6 +45,8 @@ def submit_again(request: HttpRequest, username: str, name: str) -> HttpResponse
     job, user, asked = queries.get_job(username, name), user_of(request), _asked(request)
     try:
         new = services.again(user, job, asked)
+    except TooManyRequests:
+        raise
     except LongshoreError as error:
         messages.error(request, error.message)
         return redirect(job_url(job.username, job.name))

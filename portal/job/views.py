@@ -10,7 +10,7 @@ from jobs import access, queries, versions
 from jobs.containers import ssh
 from portal.job.tabs import context
 from portal.shared.guard import fresh_reading, reading
-from portal.shared.jobs.rows import JobRow, rows_of, with_gpu_type
+from portal.shared.jobs.rows import JobRow, rows_of
 from portal.shared.live.page import address
 from portal.shared.viewer import viewer_of
 
@@ -70,4 +70,4 @@ def _near(request: HttpRequest, username: str, name: str) -> list[JobRow]:
     if "\x00" in username + name:  # PostgreSQL refuses to look for it
         return []
     alike = queries.list_jobs(queries.JobFilter(username=username)).filter(name__istartswith=name[:6])
-    return rows_of(list(with_gpu_type(alike)[:3]), viewer_of(request))
+    return rows_of(list(alike[:3]), viewer_of(request))

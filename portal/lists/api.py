@@ -14,6 +14,7 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from base.accounts import budget
 from base.accounts.viewer import Viewer, require_reader
 from base.core.errors import BadRequest
 from jobs import access, queries, services, versions
@@ -21,7 +22,6 @@ from jobs.config.spec import JobSpec
 from jobs.submitting.dry_run import check_config
 from portal.job.api import OneJob
 from portal.lists.listing import ListQuery
-from portal.shared import budget
 from portal.shared.api import etags
 from portal.shared.api.openapi import errors
 from portal.shared.api.v1 import LongJson, V1View, body
@@ -56,7 +56,7 @@ class JobList(V1View):
 
         return etags.answer(request, version, lambda: self._answer(request, query), keep=since is None)
 
-    @extend_schema(summary="Submit a job", request=JobSpec, responses={201: shapes.JobDetail, **errors(404, 409)})
+    @extend_schema(summary="Submit a job", request=JobSpec, responses={201: shapes.JobDetail, **errors(404, 409, 429)})
     def post(self, request: Request, username: str = "") -> Response:
         user = user_of(request)
         job = services.submit(user, body(request), username=username or None, legacy=is_legacy(request, username))

@@ -31,7 +31,7 @@ class Accepted(BaseModel):
 
 
 class JobListV2(JobList):
-    @extend_schema(summary="Submit a v1 JSON job", request=JobSpec, responses={202: Accepted, **errors(404, 409)})
+    @extend_schema(summary="Submit a v1 JSON job", request=JobSpec, responses={202: Accepted, **errors(404, 409, 429)})
     def post(self, request: Request, username: str = "") -> Response:
         user = user_of(request)
         config = _v1_config(body(request))

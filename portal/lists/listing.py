@@ -19,7 +19,7 @@ from jobs.history.window import read_since
 from jobs.models import Job
 from jobs.planning.lifecycle import JobState
 from jobs.queries import JobFilter
-from portal.shared.jobs.rows import JobRow, rows_of, with_gpu_type, with_sweeps
+from portal.shared.jobs.rows import JobRow, rows_of, with_sweeps
 
 SIZES = (20, 50, 100)
 SPANS = {"1h": "last hour", "24h": "last 24 h", "7d": "last 7 days", "30d": "last 30 days"}
@@ -137,7 +137,7 @@ def listing(query: ListQuery, viewer: Viewer) -> dict[str, Any]:
 def page_of(query: ListQuery, viewer: Viewer) -> tuple[list[JobRow], bool, bool]:
     """The rows in the order of the query, and whether there are others before and behind them. The query's ``before``
     leads towards the end of the list (Older), ``after`` towards its beginning (Newer)."""
-    jobs = with_gpu_type(queries.list_jobs(query.which, query.sort))
+    jobs = queries.list_jobs(query.which, query.sort)
     order = queries.order_of(query.sort)
     if cursor := query.after:
         back = tuple(name.removeprefix("-") if name.startswith("-") else f"-{name}" for name in order)
@@ -163,7 +163,7 @@ def _behind(jobs: _Jobs, cursor: PageCursor, order: tuple[str, ...]) -> _Jobs:
 
 def rows_by_id(ids: list[int], which: JobFilter, viewer: Viewer) -> list[JobRow]:
     """The rows of these jobs of a list as they are now, for the live stream."""
-    return _lines(list(with_gpu_type(queries.list_jobs()).filter(id__in=ids)), which, viewer)
+    return _lines(list(queries.list_jobs().filter(id__in=ids)), which, viewer)
 
 
 def _lines(jobs: list[dict[str, Any]], which: JobFilter, viewer: Viewer) -> list[JobRow]:

@@ -20,7 +20,7 @@ from clusters.vcs.queries import VcView, load_vcs
 from jobs import queries, versions
 from jobs.planning.lifecycle import JobState
 from portal.nodes.rows import ShownNode, node_lines
-from portal.shared.jobs.rows import JobRow, rows_of, with_gpu_type
+from portal.shared.jobs.rows import JobRow, rows_of
 
 BLOCK = 50  # nodes drawn, and sent again, together
 COLOURS = ("v1", "v2", "v3", "v4", "v5", "v6")  # of virtual clusters; the others' GPUs are grey
@@ -153,7 +153,7 @@ def cluster_needs(viewer: Viewer) -> dict[str, Any]:
 
 def longest_waits(viewer: Viewer, most: int) -> list[JobRow]:
     waiting = queries.list_jobs(queries.JobFilter(state=JobState.WAITING)).order_by("queued_at", "id")
-    return rows_of(list(with_gpu_type(waiting)[:most]), viewer)
+    return rows_of(list(waiting[:most]), viewer)
 
 
 def silent() -> list[str]:

@@ -8,10 +8,10 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase, JsonResponse
 from django.shortcuts import redirect
 
+from base.accounts import budget
 from base.core.errors import LongshoreError
 from jobs.submitting import drafts, templates
 from jobs.submitting.ignored import left_out, paths_of
-from portal.shared import budget
 from portal.shared.guard import for_scripts, own_post
 from portal.shared.viewer import user_of
 

@@ -15,6 +15,7 @@ from django.shortcuts import redirect, render
 from django.utils.html import format_html
 from django.views.decorators.http import condition
 
+from base.accounts import budget
 from base.core.errors import BadRequest, InvalidConfig, LongshoreError, TooManyRequests
 from base.core.words import whole
 from base.models import User
@@ -32,7 +33,6 @@ from jobs.reading import read
 from jobs.submitting import choices, drafts, sweeps, templates
 from jobs.submitting.sizes import other_sizes
 from portal.job.config import coloured, is_packed, pretty_printed
-from portal.shared import budget
 from portal.shared.guard import fresh_page, own_form, own_page, own_post
 from portal.shared.jobs.rows import job_url
 from portal.shared.middleware import allow_styles
@@ -112,6 +112,8 @@ def _submit(request: HttpRequest, text: str) -> HttpResponse:
         done = _accept(user_of(request), text)
     except InvalidConfig as error:
         return _page(request, text, refused(error.problems), status=error.status)
+    except TooManyRequests:
+        raise
     except LongshoreError as error:
         refusal = SubmitPlan(JobState.FAILED, "It was refused", (error.message,), refuses=error.message)
         return _page(request, text, plan if plan.refuses else refusal, status=error.status)

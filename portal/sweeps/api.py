@@ -12,6 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from typing_extensions import TypedDict
 
+from base.accounts import budget
 from base.core.errors import BadRequest, Problem
 from base.core.values import milliseconds
 from jobs import access, queries
@@ -19,7 +20,6 @@ from jobs.config.spec import JobSpec
 from jobs.config.sweep.expand import Variant
 from jobs.models import Job, Sweep
 from jobs.submitting import sweeps
-from portal.shared import budget
 from portal.shared.api.openapi import Message, errors
 from portal.shared.api.v1 import V1View, body, fields
 from portal.shared.jobs.base import query_text
@@ -79,8 +79,7 @@ class Sweeps(V1View):
     )
     def post(self, request: Request) -> Response:
         user = user_of(request)
-        with budget.question(user.username):
-            sweep = sweeps.submit(user, _text(body(request)))
+        sweep = sweeps.submit(user, _text(body(request)))
         place = f"{request.scheme}://{request.get_host()}{request.path_info}/{sweep.username}~{sweep.name}"
         return Response(_detail(request, sweep), status=201, headers={"Location": place})
 

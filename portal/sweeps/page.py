@@ -11,7 +11,7 @@ from base.core import words
 from jobs import access, queries
 from jobs.models import Job, Sweep
 from jobs.submitting import sweeps
-from portal.shared.jobs.rows import JobRow, SweepRow, rows_of, sweeps_of, with_gpu_type
+from portal.shared.jobs.rows import JobRow, SweepRow, rows_of, sweeps_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ def page(sweep: Sweep, viewer: Viewer) -> dict[str, Any]:
     """The context of sweeps/sweep.html, without parameters for viewers who may not read configs. The number of queries
     does not grow with the jobs."""
     jobs = queries.visible_jobs().filter(sweep=sweep).order_by("id")
-    rows = rows_of(list(with_gpu_type(queries.list_jobs()).filter(sweep=sweep).order_by("id")), viewer)
+    rows = rows_of(list(queries.list_jobs().filter(sweep=sweep).order_by("id")), viewer)
     may_read = bool(rows) and access.may_read_config(viewer, Job(username=sweep.username))
     read = jobs.only("spec", "exit_code") if may_read else ()
     known = {job.pk: (sweeps.values_of(job), job.exit_code) for job in read}

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 from urllib.parse import quote, urlsplit
 
+from base.accounts import budget
 from base.core.errors import BadRequest, Forbidden
 from base.files.store import rules
 from base.files.store.base import Entry, PathNotFound, TreeUsage
-from portal.shared import budget
 from portal.webhdfs import shapes
 from portal.webhdfs.call import Call
 from portal.webhdfs.messages import NO_REDIRECT, Answer, Request, json_answer, redirect

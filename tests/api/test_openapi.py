@@ -114,7 +114,7 @@ def test_it_tells_models_apart_that_have_one_name() -> None:
 
 def test_a_guest_is_told_which_statuses_he_can_meet(schema: dict[str, Any], api: Callable[..., APIClient]) -> None:
     told = schema["paths"]["/api/v1/user/{username}/jobs"]["post"]["responses"]
-    assert {"201", "400", "401", "403", "404", "409", "413"} == set(told)
+    assert {"201", "400", "401", "403", "404", "409", "413", "429"} == set(told)
     assert str(api(None).post("/api/v1/user/alice/jobs", {}, format="json").status_code) in told
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from base.accounts import budget
 from base.files.store import delegation
 from base.models import AuditEvent, User
-from portal.shared import budget
 from tests.api.test_webhdfs import ask, content, refused, value
 from tests.submitting import submitted
 

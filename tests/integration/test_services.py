@@ -173,6 +173,20 @@ def test_it_inserts_a_gang_of_50000_with_as_many_queries_as_one_of_2(alice: User
     assert counts[0] == counts[1]
 
 
+def test_a_job_of_many_roles_takes_as_many_statements_as_one_of_one(alice: User) -> None:
+    """600 roles of 80 tasks were 1,200 of them, for which all others who write waited."""
+    counts, make = [], {"cpuNumber": 1, "memoryMB": 100, "command": "x"}
+    for name, roles in (("few", [("b", 2)]), ("many", [(f"r{99 - at}", at % 3 + 1) for at in range(90)])):
+        with CaptureQueriesContext(connection) as run:
+            job = submitted(
+                alice, name, taskRoles=[{"name": role, "taskNumber": tasks, **make} for role, tasks in roles]
+            )
+        there = list(job.tasks.order_by("id").values_list("role", "index", "state", "job", "attempt__number"))
+        assert there == [(role, at, "WAITING", job.pk, 1) for role, tasks in roles for at in range(tasks)]
+        counts.append(len(run))
+    assert counts[0] == counts[1]
+
+
 def test_it_asks_for_a_stop_once(alice: User, wakes: list[str]) -> None:
     job = submitted(alice)
     wakes.clear()

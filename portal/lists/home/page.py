@@ -21,7 +21,7 @@ from jobs.queries import JobFilter
 from portal.lists.home.share import shares
 from portal.nodes import wall
 from portal.nodes.rows import node_lines
-from portal.shared.jobs.rows import rows_of, with_gpu_type
+from portal.shared.jobs.rows import rows_of
 
 MOST = 10  # lines of each part
 MOST_NODES = 24
@@ -56,7 +56,7 @@ def _jobs(viewer: Viewer) -> dict[str, Any]:
     mine = viewer.username
     # With state="FAILED" SQLite would take the index of states and read every job that ever failed.
     lately = Q(state__iexact=JobState.FAILED, completed_at__gt=timezone.now() - timedelta(hours=24))
-    jobs = with_gpu_type(queries.list_jobs(JobFilter(username=mine)))
+    jobs = queries.list_jobs(JobFilter(username=mine))
     ended = jobs.filter(completed_at__isnull=False).order_by("-completed_at", "-id")
     parts = {
         "running": jobs.filter(state=JobState.RUNNING),

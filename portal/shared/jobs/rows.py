@@ -11,7 +11,6 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from django.db.models import Count, F, Q, QuerySet, Sum
-from django.db.models.fields.json import KT
 from django.utils import timezone
 
 from base.accounts.viewer import Viewer
@@ -73,7 +72,7 @@ class JobRow(Named):
         self.retries = job["user_retries"] + job["platform_retries"] + job["resource_retries"]
         self.has_run = job["started_at"] is not None or job["attempt_number"] > 1  # else it has no log
         self.may_stop = access.may_stop(viewer, self.username, job["state"], job["execution"])
-        self.sweep_id: int | None = job["of_sweep"]
+        self.sweep_id: int | None = job["sweep_id"]
         # The first change that its diagnosis offers its owner, and the page that makes it.
         mine = self.state == JobState.FAILED and self.username == viewer.username
         first = next(iter(exit.get("actions", ())), None) if mine else None
@@ -87,7 +86,7 @@ class JobRow(Named):
     def _happening(
         self, job: Mapping[str, Any], exit: Mapping[str, Any], before: Streak | None, reason: str, doing: str
     ) -> str:
-        by = f" by {job['stopper']}" if job["stopper"] else ""
+        by = f" by {job['stopped_by']}" if job["stopped_by"] else ""
         if self.state == queries.STOPPING:
             return f"Stop asked{by}"
         if self.state == JobState.STOPPED:
@@ -147,17 +146,12 @@ def shown_state(state: str, execution: str) -> str:
     return queries.STOPPING if execution == Job.Execution.STOP and state in queries.LIVE else state
 
 
-def gpu_text(total: int, gpu_type: str | None) -> str:
+def gpu_text(total: int, gpu_type: str) -> str:
     return f"{total:,} × {gpu_type or 'any'}" if total else words.NOTHING
 
 
-def with_gpu_type(jobs: QuerySet[Job, dict[str, Any]]) -> QuerySet[Job, dict[str, Any]]:
-    more = {"not_before_at": F("not_before"), "stopper": F("stopped_by"), "of_sweep": F("sweep_id")}
-    return jobs.annotate(gpu_type=KT("spec__gpuType"), **more)
-
-
 def rows_of(jobs: Sequence[Mapping[str, Any]], viewer: Viewer) -> list[JobRow]:
-    """Lines for dicts of ``with_gpu_type(queries.list_jobs(...))``."""
+    """Lines for dicts of ``queries.list_jobs(...)``."""
     known = _Known(jobs)
     return [JobRow(job, known, viewer) for job in jobs]
 
@@ -291,5 +285,5 @@ def _likely(forecast: Mapping[str, int] | None) -> str:
 
 
 def _next_try(job: Mapping[str, Any]) -> datetime | None:
-    later: datetime | None = job["not_before_at"]
+    later: datetime | None = job["not_before"]
     return later if later and later > timezone.now() else None

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from base.core.signals import LiveJobs
 from jobs import queries
-from jobs.models import Attempt, Event
+from jobs.models import Attempt, Event, UserRest
 from jobs.planning.lifecycle import JobState
 
 _FEW = 100  # names; for more it is cheaper to count for all, and databases limit the length of a list
@@ -49,6 +49,11 @@ class JobAnswers:
 def note(sender: Any, node: str, kind: str, reason: str, **_: Any) -> None:
     """Write an Event about a node; the receiver of base.core.signals.node_learnt."""
     Event.objects.create(at=timezone.now(), kind=kind, node=node, reason=reason)
+
+
+def forget(sender: Any, instance: Any, **_: Any) -> None:
+    """Who is deleted does not rest; another user may get the name."""
+    UserRest.objects.filter(username=instance.username).delete()
 
 
 def _counted(jobs: Any, by: str) -> dict[str, LiveJobs]:

@@ -18,14 +18,17 @@ class JobsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
+        from django.contrib.auth import get_user_model
+        from django.db.models.signals import post_delete
         from django_q.signals import post_spawn
 
         from base.core.signals import answer_about_jobs, first_start, node_learnt
-        from jobs.answers import JobAnswers, note
+        from jobs.answers import JobAnswers, forget, note
         from jobs.web_pages import models  # noqa: F401 - Django looks for rows in jobs/models alone
 
         answer_about_jobs(JobAnswers())
         node_learnt.connect(note, dispatch_uid="jobs.node_learnt")
+        post_delete.connect(forget, sender=get_user_model(), dispatch_uid="jobs.user_deleted")
         first_start.connect(_put_examples, dispatch_uid="jobs.first_start")
         post_spawn.connect(_drop_earlier, dispatch_uid="jobs.worker_begins")
 

@@ -250,13 +250,12 @@ def _write(job: Job, user: User, values: Mapping[str, str], why: str) -> None:
 
 def _take_over_place(user: User, job: Job, spec: JobSpec, other: Job) -> None:
     """A job that asks for more than the other one did is the last: else a small job would hold a place for a large
-    one. Evictions go with it, as its rest counts from them."""
+    one. How often that one was evicted goes with it."""
     job.priority = other.priority
     if job.vc != other.vc:
         job.priority = min(job.priority, most_priority(user.username, job.vc, is_admin=user.is_admin))
         return
-    if other.evictions or other.guest_evictions:
-        job.evictions, job.guest_evictions, job.queued_at = other.evictions, other.guest_evictions, other.queued_at
+    job.evictions, job.guest_evictions = other.evictions, other.guest_evictions
     if spec.asks_no_more_than(JobSpec.from_json(other.spec)):
         job.queue_time = other.queue_time or other.created_at
 

@@ -20,7 +20,7 @@ from clusters.placement.free import FreeNodes
 from clusters.placement.shares import Hold, add, nodes_without
 from jobs.planning.queue.lengths import DRAWS
 from jobs.planning.queue.lines import in_order
-from jobs.planning.queue.scene import NO_LENGTHS, JobT, Runner, Scene, as_evicted, holds_at
+from jobs.planning.queue.scene import NO_LENGTHS, JobT, Runner, Scene, as_evicted, holds_at, rests_after
 from jobs.planning.turns import Move, Turn, turns
 
 MOST = 400  # waiting jobs that are played, the first of the queue
@@ -225,7 +225,7 @@ class _Draw(Generic[JobT]):
         self.scene, self.draw, self.lengths, self.watched = scene, draw, table.lengths, watched
         self.freed: list[Runner[JobT]] = []  # what ended last
         self.let_in: list[int] = []  # of that, the jobs whose room the watched one got, most of it first
-        self.waiting = list(table.queue)
+        self.waiting, self.rests = list(table.queue), scene.rests
         self.free, self.idle = table.free, table.idle
         self.together = (_SOON_OF_MANY, _CLOSE_OF_MANY) if len(table.running) > _VERY_MANY else (_SOON, _CLOSE)
         self.nodes = list(scene.nodes)
@@ -272,6 +272,7 @@ class _Draw(Generic[JobT]):
             nodes=self.nodes,
             now=at,
             use=self.use,
+            rests=self.rests,
             running=lambda: list(self.running.values()),
             changes_by_itself=None,
             lengths=lambda: NO_LENGTHS,  # each draw knows how long everything runs
@@ -291,7 +292,8 @@ class _Draw(Generic[JobT]):
         for victim in (victim for turn in taken for victim in turn.victims):
             if victim.job.id in self.running:
                 self._free(victim.job.id)
-                again.append(as_evicted(victim.job, at))
+                again.append(as_evicted(victim.job))
+                self.rests = rests_after(self.rests, victim.job.borrowed, at)
         self._makes_room = bool(again)
         if gone or again:
             self.waiting = [job for job in self.waiting if job.id not in gone] + again
@@ -310,7 +312,7 @@ class _Draw(Generic[JobT]):
         moments = [self.ends[0][0]] if self.ends else []
         moments += [self.delay + _GRACE] if self._makes_room else []
         now = self.scene.now
-        times = (time for job in self.waiting for time in job.pauses)
+        times = (time for job in self.waiting for time in job.pauses(self.rests))
         moments += [delay for time in times if (delay := (time - now).total_seconds()) > self.delay]
         soonest = min(moments, default=inf)
         return None if soonest == inf else max(self.delay, soonest)

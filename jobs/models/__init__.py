@@ -4,7 +4,7 @@
 from jobs.models.attempt import Attempt, Task
 from jobs.models.draft import Draft, Sweep, Template
 from jobs.models.history import Event, Holding, Prediction, Replay
-from jobs.models.job import Dependency, Discarded, Job, JobKey, JobSecrets
+from jobs.models.job import Dependency, Discarded, Job, JobKey, JobSecrets, UserRest
 
 __all__ = [
     "Attempt",
@@ -21,4 +21,5 @@ __all__ = [
     "Sweep",
     "Task",
     "Template",
+    "UserRest",
 ]

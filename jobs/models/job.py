@@ -115,6 +115,24 @@ class Job(models.Model):
         return f"{self.username}~{self.name}"
 
 
+class UserRest(models.Model):
+    """A user whose jobs were evicted from room that a virtual cluster had borrowed: what jobs/planning/queue/scene.py
+    calls Resting. It is theirs, and not a job's, so it stays whatever they stop, delete, change or submit. Only the
+    scheduler writes it, with the evictions that it counts."""
+
+    username = models.CharField(max_length=64)
+    vc = models.CharField(max_length=64)
+    evictions = models.PositiveSmallIntegerField()
+    counted = models.DateTimeField()
+    last = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["username", "vc"], name="one_rest_per_user_and_vc")]
+
+    def __str__(self) -> str:
+        return f"{self.username} in {self.vc}"
+
+
 class Dependency(models.Model):
     """A job that waits for another one of its user (``extras.dependsOn``)."""
 

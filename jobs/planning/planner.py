@@ -93,7 +93,7 @@ def _take_turns(world: World, standing: Standing, made: Plan, before: UnchangedT
     for job in ending(world.waiting):
         _guarded(world, made, job, partial(_end_waiting, job))
     if not _place_all(world, seen, made) and len(made.jobs) == planned:
-        made.unchanged = unchanged_turns(basis, world.waiting, world.now)
+        made.unchanged = unchanged_turns(basis, world.waiting, world.rests, world.now)
 
 
 def _place_all(world: World, seen: Scene[JobView], made: Plan) -> bool:
@@ -162,7 +162,7 @@ def _in_words(holds: Sequence[Hold]) -> str:
 
 def _basis(world: World, seen: Scene[JobView], running: tuple[object, object]) -> tuple[object, ...]:
     """Gather all that the turns go by, but for the clock."""
-    rights = seen.quotas, seen.use, seen.policy, seen.spans
+    rights = seen.quotas, seen.use, seen.policy, seen.rests, seen.spans
     return world.waiting, seen.nodes, seen.unseen, running, world.holds, *rights, world.lengths
 
 
@@ -187,6 +187,7 @@ def scene(world: World, offered: Sequence[NodeView]) -> Scene[JobView]:
         holds=world.holds.values,
         spans=world.spans,
         policy=world.policy,
+        rests=world.rests,
         lengths=lambda: world.lengths,
         step=interval_start(world.now),
     )
@@ -201,7 +202,7 @@ def _runners(world: World) -> list[Runner[JobView]]:
 
 def _again_at(world: World, ends: Sequence[datetime], busy: Sequence[LiveJob]) -> datetime | None:
     """The next moment at which the clock alone changes the plan. ``ends`` are those of live jobs."""
-    moments = [moment for job in world.waiting for moment in job.pauses if moment > world.now]
+    moments = [moment for job in world.waiting for moment in job.pauses(world.rests) if moment > world.now]
     moments += ends
     moments += [moment for span in world.spans for moment in (span.begin, span.end)]
     for seen in world.looks.values():

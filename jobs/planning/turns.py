@@ -95,8 +95,8 @@ class Turn(Generic[JobT]):
             blockers += [other.blocker for other in job.awaited]
         if queue.scene.quota(vc).stopped:
             blockers.append(sentences.stopped(vc))
-        if job.rests_until is not None and queue.lines[vc].rests(job):
-            blockers.append(sentences.rests(job, job.rests_until, now))
+        if (until := job.rests_until(queue.scene.rests)) is not None and queue.lines[vc].rests(job):
+            blockers.append(sentences.rests(job, until, now))
         if self.victims or self.awaits:
             blockers.append(sentences.evicting(self.victims))
         if self.ceiling:
@@ -216,7 +216,7 @@ class _Round(Generic[JobT]):
             return False, 0.0  # its turn has the error
 
     def _cannot_start(self, line: VcQueue[JobT], job: JobT) -> bool:
-        """Whether a ceiling, a cap, its evictions or the size of the offered nodes keep it from starting."""
+        """Whether a ceiling, a cap, a rest or the size of the offered nodes keep it from starting."""
         if line.rests(job):
             return True
         limited = line.is_limited(job)

@@ -21,7 +21,7 @@ from jobs.config.spec import JobSpec
 from jobs.planning.exits import Exit
 from jobs.planning.lifecycle import JobState, TaskState
 from jobs.planning.queue.lengths import Lengths
-from jobs.planning.queue.scene import NO_LENGTHS, POLICY, Policy, SchedulableJob
+from jobs.planning.queue.scene import NO_LENGTHS, POLICY, Policy, Rests, SchedulableJob
 from jobs.planning.queue.unchanged import UnchangedTurns
 from jobs.planning.retries import RetryDecision
 from jobs.planning.streak import Streak, are_alike
@@ -131,6 +131,7 @@ class World:
     appointed: Mapping[str, Span] = field(default_factory=dict)  # by node, the one that it has now
     gone: frozenset[str] = frozenset()  # silent nodes of which an admin says that they are gone for good
     policy: Policy = POLICY
+    rests: Rests = field(default_factory=dict)
     lengths: Lengths = NO_LENGTHS  # how long jobs of the like ran
     owners: Mapping[str, Owner] = field(default_factory=dict)  # by name of the container, where it has one
     lost_after: float = 60.0  # seconds

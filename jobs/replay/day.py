@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from clusters.placement.fit import Demand, NodeView, Placement, with_tasks
 from clusters.placement.shares import Quota, add, nodes_without, taken
-from jobs.planning.queue.scene import KnownJob, Runner, as_evicted, holds_at
+from jobs.planning.queue.scene import KnownJob, Rests, Runner, as_evicted, holds_at, rests_after
 
 GRACE = 30.0  # seconds that an evicted job takes to leave
 
@@ -72,6 +72,7 @@ class ReplayCluster:
     waiting: dict[int, Run] = field(default_factory=dict)
     running: dict[int, PlacedRun] = field(default_factory=dict)
     use: dict[str, dict[str, float]] = field(default_factory=dict)
+    rests: Rests = field(default_factory=dict)
 
     @classmethod
     def of(cls, nodes: Iterable[NodeView], quotas: Mapping[str, Quota], midnight: datetime) -> ReplayCluster:
@@ -234,7 +235,7 @@ class Day:
         self._has_changed = True
         self._note(placed, placed.ends)
         if placed.is_evicted:
-            self._cluster.waiting[placed.run.id] = as_evicted(placed.runner.job, self._cluster.at(placed.ends))
+            self._cluster.waiting[placed.run.id] = as_evicted(placed.runner.job)
         else:
             self._policy.ended(placed)
 
@@ -255,7 +256,9 @@ class Day:
                 heappush(self._ends, (ends, start.run.id, placed.began))
 
     def _evict(self, placed: PlacedRun) -> None:
-        leaves = self._cluster.now + GRACE
+        cluster = self._cluster
+        leaves = cluster.now + GRACE
         if not placed.is_evicted and placed.ends > leaves:
+            cluster.rests = rests_after(cluster.rests, placed.runner.job.borrowed, cluster.at(cluster.now))
             placed.evict(leaves)
             heappush(self._ends, (leaves, placed.run.id, placed.began))

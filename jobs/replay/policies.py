@@ -171,6 +171,7 @@ class Longshore(ReplayPolicy):
             now=cluster.at(cluster.now),
             quotas=cluster.quotas,
             use=cluster.use,
+            rests=cluster.rests,
             running=lambda: [placed.runner for placed in cluster.running.values()],
             holds=lambda: [hold for placed in cluster.running.values() for hold in placed.runner.holds],
             lengths=lambda: self._lengths,

@@ -41,15 +41,14 @@ from jobs.planning import retries
 from jobs.planning.exits import Exit
 from jobs.planning.lifecycle import JobState, TaskState
 from jobs.planning.queue.appointments import by_node
-from jobs.planning.queue.scene import NO_LENGTHS, Policy
+from jobs.planning.queue.scene import NO_LENGTHS, Policy, Rests
 from jobs.planning.settle import LEASE
 from jobs.planning.world import PARK_FOR, JobView, LiveJob, Owner, TaskView, World
-from jobs.scheduling import columns, stamps
+from jobs.scheduling import columns, rests, stamps
 from jobs.scheduling.stamps import Stamp, Stamps
 
 _TASK_TIMES = ("changed_at", "ordered_at", "fact_at", "claimed_until")
 _REREAD = timedelta(seconds=60)  # after which everything is read again all the same
-_NOT_LATER = timedelta(0)
 _OWN_PASSES = 256  # so many passes back the loader knows when each began
 _LIVE = frozenset(map(str, (JobState.WAITING, JobState.RUNNING)))
 _PORT_OFFSET = int(settings.INSTANCE, 16) % 1_000_000
@@ -96,13 +95,20 @@ class WorldLoader:
         self._world: World | None = None  # the last one
         self._version: bulk.Version | None = None  # than which all in it is at least as new
         self._pending: bulk.Version | None = None  # the same of the next one
-        self._reread_at = clock.monotonic_now()
+        self._reread_at = self._rests_at = clock.monotonic_now()
+        self._rest_rows: Rests = {}
+        self._rests: Rests = {}
 
     def writes(self, time_of_day: datetime, began: datetime) -> None:
         """Note that a pass which began at ``began`` writes this time of day into the rows that it changes."""
         self._own[time_of_day] = began
         if len(self._own) > _OWN_PASSES:
             del self._own[next(iter(self._own))]
+
+    def evicts(self) -> None:
+        """Note that jobs were evicted. The scheduler alone writes how long their users rest, so that is not read again
+        before, but for once in a while."""
+        self._rests_at = clock.monotonic_now()
 
     def learn(self) -> None:
         """Read everything once. Looks at nodes that begin afterwards are younger than all of it."""
@@ -170,6 +176,8 @@ class WorldLoader:
         jobs, tasks, leftovers, decided = stamps.of_jobs(), stamps.of_tasks(), stamps.of_leftovers(), _decided()
         if (seen := (jobs, tasks, leftovers, decided)) != self._seen:
             self._rows, self._seen = self._read(jobs, tasks, leftovers, decided), seen
+        if now >= self._rests_at:
+            self._read_rests(timezone.now(), now)
         nodes = self.ledger.nodes(with_held=False, again=False)
         self._appointments = load_appointments(timezone.now())
         return World(
@@ -185,6 +193,7 @@ class WorldLoader:
             holds=self.ledger.holds(),
             drained=frozenset(node.name for node in nodes if node.draining),
             gone=frozenset(node.name for node in nodes if node.gone),
+            rests=self._rests,
         )
 
     def _read(self, jobs: Stamps, tasks: Stamps, leftovers: Stamps, decided: Mapping[int, Exit]) -> _ReadRows:
@@ -252,6 +261,15 @@ class WorldLoader:
                 self._jobs[row["id"]] = living[row["id"]], view
         return [self._jobs[id][1] for id in living if id in self._jobs]
 
+    def _read_rests(self, time_of_day: datetime, read_at: datetime) -> None:
+        """Who rests. What was learnt once stays, whatever is done to the clock of the day."""
+        before, known = self._rest_rows, self._rests
+        self._rest_rows, self._rests_at = rests.load(), read_at + _REREAD
+        self._rests = {
+            whose: known[whose] if row == before.get(whose) else row.on_clock(time_of_day, read_at)
+            for whose, row in self._rest_rows.items()
+        }
+
     def _read_tasks(self, by_id: Mapping[int, Stamp]) -> None:
         changed = _changed(self._tasks, by_id)
         for some in chunks(changed):
@@ -298,7 +316,6 @@ class WorldLoader:
             "not_before": _after(not_before, time_of_day, read_at, retries.LONGEST_DELAY),
             "parked_until": _after(row["parked_until"], time_of_day, read_at, PARK_FOR),
             "started_at": started,
-            "queued_at": _after(row["queued_at"], time_of_day, read_at, _NOT_LATER),
             "ends_by": started + timedelta(seconds=most) if started and most else None,
         }
         learnt_of = {"avoid": before.avoid | frozenset(spec.asked.avoid_nodes), "before": before.streak}

@@ -38,7 +38,7 @@ from jobs.models import Event
 from jobs.planning.live import Standing
 from jobs.planning.planner import plan
 from jobs.planning.queue.unchanged import UnchangedTurns
-from jobs.scheduling import invariants, orders
+from jobs.scheduling import invariants, orders, rests
 from jobs.scheduling.apply import apply
 from jobs.scheduling.load import WorldLoader
 
@@ -98,6 +98,8 @@ class Scheduler:
         made = plan(world, self._unchanged, self._paces, standing)
         self._unchanged, self._paces, self._standing = made.unchanged, made.paces, standing
         changed = apply(made, now, self.lease)
+        if any(job_plan.evicted for job_plan in made.jobs):
+            self._loader.evicts()
         self._note_strangers(made.strangers, now)
         self.watch.look_again(made.look)
         self.again_at = steady if made.more or (changed and made.goes_on) else made.again_at
@@ -257,6 +259,7 @@ class Scheduler:
             with self.lease.writing():
                 orders.ask_to_expire_logs()
             holdings.purge(timezone.now())
+            rests.clean_up(timezone.now())
 
         if time.monotonic() >= self._collect_at:
             self._collect_at = time.monotonic() + COLLECT_EVERY

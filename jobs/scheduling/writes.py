@@ -26,6 +26,7 @@ from jobs.planning.exits import Exit
 from jobs.planning.lifecycle import TASK_END_STATES, JobState, TaskState, move_job, move_task
 from jobs.planning.streak import MANY, streak
 from jobs.planning.world import PAUSED, HeldTask, JobPlan, Order, OrderKind, TaskChange, TaskView
+from jobs.scheduling import rests
 from jobs.scheduling.events import (
     NewEvent,
     evicted_events,
@@ -228,6 +229,7 @@ def _decide(plans: Sequence[JobPlan], writing: ToWrite) -> None:
     borrowers = [plan.job.id for plan in plans if plan.evicted and plan.evicted.owner and not plan.evicted.was_guest]
     for some in chunks(borrowers):
         Job.objects.filter(id__in=some).update(evictions=F("evictions") + 1)
+        rests.count(some, writing.now)
     _update_all(Attempt, ["decided_at", "exit_code", "exit"], ["job", "number"], rows)
 
 

@@ -1,6 +1,6 @@
 """The turns of the waiting jobs, worked out when somebody asks, from what the rows say then.
 
-Two queries beside those for the nodes, however many jobs wait: only of jobs that may start now, and of those asked
+Three queries beside those for the nodes, however many jobs wait: only of jobs that may start now, and of those asked
 for, the specs are read.
 """
 
@@ -31,7 +31,7 @@ from jobs.planning.queue.reservations import Reservation
 from jobs.planning.queue.scene import LAST, Awaited, Runner, Scene, SchedulableJob
 from jobs.planning.queue.unchanged import interval_start
 from jobs.planning.turns import Turn, turns
-from jobs.scheduling import columns
+from jobs.scheduling import columns, rests
 from jobs.scheduling.columns import Specs
 from jobs.scheduling.load import policy
 
@@ -229,6 +229,7 @@ def _scene(specs: Specs, moves: bool) -> Scene[WaitingJob]:
         holds=ledger.holds().values,
         spans=spans(now),
         policy=policy(),
+        rests=rests.load(),
         lengths=known_lengths,
     )
 

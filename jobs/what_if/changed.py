@@ -196,7 +196,7 @@ def _without(situation: Situation[JobT], goes: Callable[[Runner[JobT]], bool], b
     """Let those who go wait again in their old places, and what they held is free."""
     going = [runner for runner in situation.scene.running() if runner.holds and goes(runner)]
     evicted = [runner for runner in going if not runner.job.is_ending]  # what ends anyway is not tried again
-    again = [as_evicted(runner.job, situation.scene.now, counts=False) for runner in evicted]
+    again = [as_evicted(runner.job, counts=False) for runner in evicted]
     return replace(
         situation,
         waiting=[*situation.waiting, *again],

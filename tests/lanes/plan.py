@@ -48,7 +48,7 @@ DIFFERS = (
         f"tests/integration/test_{name}.py"
         for name in (
             "backup", "bulk", "database_away", "dependencies", "evictions", "history", "invariants", "joining", "lease",
-            "main_job", "node_services", "processes", "recovery", "recovery_database", "services", "stamps",
+            "main_job", "node_services", "processes", "recovery", "recovery_database", "rests", "services", "stamps",
             "tasks_race", "two_schedulers", "upgrade", "usage", "users", "vc_race", "wake",
         )
     ),

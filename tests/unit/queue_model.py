@@ -9,7 +9,17 @@ from datetime import UTC, datetime, timedelta
 from clusters.placement.fit import Demand, NodeView, Placement, PortDemand
 from clusters.placement.shares import Amount, Hold, Quota, add, of_gpus
 from jobs.planning.queue.lengths import Lengths
-from jobs.planning.queue.scene import NO_LENGTHS, POLICY, Policy, Runner, Scene, SchedulableJob, as_evicted
+from jobs.planning.queue.scene import (
+    NO_LENGTHS,
+    POLICY,
+    Policy,
+    Rests,
+    Runner,
+    Scene,
+    SchedulableJob,
+    as_evicted,
+    rests_after,
+)
 from jobs.planning.turns import Move, Turn, turns
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -58,6 +68,7 @@ class Play:
     running: dict[int, tuple[Played, list[Placement]]] = field(default_factory=dict)
     started: dict[int, datetime] = field(default_factory=dict)  # first start
     lengths: Lengths = NO_LENGTHS
+    rests: Rests = field(default_factory=dict)
 
     def scene(self) -> Scene[Played]:
         return Scene(
@@ -68,6 +79,7 @@ class Play:
             running=lambda: [Runner(job, self._held(job)) for job, _ in self.running.values()],
             holds=lambda: [hold for job, _ in self.running.values() for hold in self._held(job)],
             policy=self.policy,
+            rests=self.rests,
             lengths=lambda: self.lengths,
         )
 
@@ -77,7 +89,7 @@ class Play:
     def step(self, seconds: int = 0) -> list[Turn[Played]]:
         """Time passes, what is over ends, and the turns are carried out."""
         self.now += timedelta(seconds=seconds)
-        self.running = {id: one for id, one in self.running.items() if not self._is_over(one[0])}
+        self.end()
         made = self.turns()
         for turn in made:
             if turn.move is Move.GO:
@@ -85,6 +97,9 @@ class Play:
             for victim in turn.victims:
                 self.evict(victim.job)
         return made
+
+    def end(self) -> None:
+        self.running = {id: one for id, one in self.running.items() if not self._is_over(one[0])}
 
     def start(self, job: Played, places: Sequence[Placement], *, is_guest: bool = False) -> None:
         self.waiting = [one for one in self.waiting if one.id != job.id]
@@ -94,7 +109,9 @@ class Play:
 
     def evict(self, job: Played, *, counts: bool = True) -> None:
         job, _ = self.running.pop(job.id)
-        self.waiting.append(as_evicted(job, self.now, counts=counts))
+        self.waiting.append(as_evicted(job, counts=counts))
+        if counts:
+            self.rests = rests_after(self.rests, job.borrowed, self.now)
 
     def views(self) -> list[NodeView]:
         holds: dict[str, list[Hold]] = {}

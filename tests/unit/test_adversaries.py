@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from clusters.placement.shares import Right, pool_totals, quotas
+import pytest
+
+from clusters.placement.shares import Quota, Right, pool_totals, quotas
 from jobs.planning.queue.scene import Policy
 from jobs.planning.turns import Move, turns
 from tests.unit.queue_model import Play, Played, node, shape
@@ -46,8 +48,49 @@ def test_squatter() -> None:
     assert evictions <= 4 * 15, "each borrower rests twice as long after each eviction, half a day at most"
 
 
+def stays(play: Play, one: Played) -> None:
+    """It goes on waiting."""
+
+
+def resubmits(play: Play, one: Played) -> None:
+    """It is stopped, or deleted, and sent anew."""
+    play.waiting = [replace(one, id=one.id + 1, evictions=0) if each is one else each for each in play.waiting]
+
+
+def changes(play: Play, one: Played) -> None:
+    """It is changed to another virtual cluster, where it has no room, and back in the next pass."""
+    vc = "a" if one.vc == "c" else "c"
+    play.waiting = [replace(one, id=one.id + 1, vc=vc, evictions=0) if each is one else each for each in play.waiting]
+
+
+def has_others(play: Play, one: Played) -> None:
+    """It is stopped once it was evicted, and a hundred like it were sent beforehand."""
+    play.waiting = [each for each in play.waiting if not each.evictions]
+
+
+SQUATTERS = {"stays": stays, "resubmits": resubmits, "changes": changes, "has others": has_others}
+
+
+@pytest.mark.parametrize("squats", SQUATTERS)
+def test_a_squatter_disturbs_no_more_often_whatever_they_do_with_their_jobs(squats: str) -> None:
+    """For two days: the owner of all comes every ten minutes, for a minute."""
+    play, disturbed, id = cluster(8, b=Right(100)), 0, 10**6
+    play.quotas = {**play.quotas, "c": Quota(ceiling={"gpu": 0})}
+    count = 100 if squats == "has others" else 1
+    play.waiting = [job(1000 * at, "a", 8, username="s", seconds=ENDLESS) for at in range(1, count + 1)]
+    for minute in range(2 * 24 * 60):
+        if minute % 10 == 0:
+            id += 1
+            play.waiting.append(job(id, "b", 8, seconds=60))
+        disturbed += sum(len(turn.victims) for turn in play.step(60))
+        for one in [each for each in play.waiting if each.username == "s"][:1]:
+            SQUATTERS[squats](play, one)
+    print(f"squatter who {squats}: {disturbed} evictions in two days")
+    assert disturbed == 10, "after 10, 20, 40 minutes, at last half a day"
+
+
 def test_stop_and_resubmit() -> None:
-    """A borrower that is stopped and sent again has no past, and makes no owner wait for it."""
+    """A borrower that is stopped and sent again makes no owner wait for it."""
     play = cluster(8, b=Right(100))
     waits = []
     for at in range(50):

@@ -15,7 +15,7 @@ from clusters.placement.shares import Hold, Quota
 from jobs.forecast import play
 from jobs.forecast.play import Spread, starts
 from jobs.planning.queue.lengths import DRAWS, Lengths, LikeJobs, stem
-from jobs.planning.queue.scene import Runner, Scene
+from jobs.planning.queue.scene import Resting, Runner, Scene
 from jobs.planning.world import JobView
 from tests.unit.test_planner import NOW, job, node, spec
 
@@ -207,6 +207,15 @@ def test_a_job_with_a_right_to_the_room_starts_when_those_evicted_for_it_have_le
     owner = waiting(2, vc="owner")
     found = ahead([owner], {1: HOUR, 2: HOUR}, quotas={"owner": right, "default": Quota()}, **busy())
     assert found[2] == (30, 30, 30)
+
+
+def test_whose_jobs_were_evicted_starts_when_the_rest_is_over() -> None:
+    quota = {"quotas": {"owner": Quota(guarantee={"gpu": 4, "cpu": 8, "memory": 16000}), "default": Quota()}}
+    resting = {("u", "default"): Resting(1, NOW, NOW - timedelta(seconds=100))}
+    assert ahead([waiting(2)], {2: HOUR}, nodes=[node()], rests=resting, **quota)[2] == (500, 500, 500)
+    owner = waiting(2, vc="owner", username="o")
+    found = ahead([owner, waiting(3, priority=1)], {1: HOUR, 2: 60, 3: HOUR}, **quota, **busy())
+    assert found[3] == (600, 600, 600), "also where that eviction is only foreseen"
 
 
 def test_queues_side_by_side_get_the_same_lengths() -> None:

@@ -12,6 +12,7 @@ from clusters.placement.shares import Hold, Quota, Right, pool_totals, quotas
 from jobs.planning.queue.lengths import Lengths, LikeJobs
 from jobs.planning.queue.lines import VcQueue
 from jobs.planning.queue.reservations import _Spot, nearest
+from jobs.planning.queue.scene import Resting, rests_after
 from jobs.planning.turns import Move, Turn, _Round, turns
 from tests.unit.queue_model import NOW, Play, Played, node, shape
 
@@ -181,20 +182,50 @@ def test_nobody_becomes_immune_by_evictions() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "gpus", "expected"), [(599, 3, [10]), (600, 3, [9]), (0, 2, [9])])
-def test_who_was_evicted_rests_before_it_borrows_again(seconds: int, gpus: int, expected: list[int]) -> None:
+def test_who_was_evicted_rests_before_they_borrow_again(seconds: int, gpus: int, expected: list[int]) -> None:
     made = play("AAAA")
     made.now += timedelta(seconds=seconds)
-    assert starts(made, job(9, gpus=gpus, evictions=1, queued_at=NOW), job(10, gpus=4)) == expected, (
-        "others do not wait"
-    )
+    made.rests = {("u", "a"): Resting(1, NOW, NOW)}
+    assert starts(made, job(9, gpus=gpus), job(10, gpus=4, username="v")) == expected, "others do not wait"
 
 
 def test_a_job_that_rests_says_until_when() -> None:
     made = play("AAAA")
-    made.waiting = [job(9, gpus=3, evictions=2, queued_at=NOW)]
+    made.rests = {("u", "a"): Resting(2, NOW, NOW)}
+    made.waiting = [job(9, gpus=3)]
     [turn] = made.turns()
     [why] = turn.blockers
     assert (why.kind, why.until) == ("delay", "2026-11-20T12:20:00+00:00")
+    assert why.sentence == (
+        "Jobs of u were evicted from room that VC a had borrowed: they borrow again in 20 min, at 12:20:00 (UTC),"
+        " each time after twice as long. Within the guarantee they start before that."
+    )
+
+
+def after_evictions(*evicted: tuple[float, float]) -> list[tuple[int, float]]:
+    """How many count, and for how long the user rests, after evictions at these hours of jobs that started at those."""
+    rests, told = dict[tuple[str, str], Resting](), []
+    for at, began in evicted:
+        now = NOW + timedelta(hours=at)
+        rests = dict(rests_after(rests, [("u", "a", NOW + timedelta(hours=began))], now))
+        told.append((rests["u", "a"].evictions, (rests["u", "a"].until - now) / timedelta(minutes=1)))
+    return told
+
+
+def test_those_that_leave_for_one_owner_count_once() -> None:
+    assert after_evictions((1, 0), (1, 0.5), (1.1, 0.9), (1.2, 0)) == [(1, 10)] * 4
+
+
+def test_one_that_started_after_the_last_counts_also_when_an_older_one_goes_before_it() -> None:
+    assert after_evictions((1, 0), (2, 0), (2.1, 1.5), (2.2, 1.6)) == [(1, 10), (1, 10), (2, 20), (2, 20)]
+
+
+def test_a_rest_is_half_a_day_at_most_and_each_quiet_day_takes_an_eviction_off() -> None:
+    often = [(13.0 * at, 13.0 * at) for at in range(12)]
+    assert after_evictions(*often)[5:] == [(6, 320), (7, 640), *[(8, 720)] * 5]
+    last = often[-1][0]
+    assert after_evictions(*often, (last + 49, last))[-1] == (7, 640)
+    assert after_evictions(*often, (last + 24 * 8, 0))[-1] == (1, 10)
 
 
 def test_among_borrowers_those_go_that_lose_the_least_work() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from dataclasses import replace
+from datetime import datetime, timedelta
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,7 +25,7 @@ from clusters.placement.shares import (
 )
 from jobs.planning.queue import reclaim
 from jobs.planning.queue.lengths import Lengths, LikeJobs
-from jobs.planning.queue.scene import REST, Policy, Runner
+from jobs.planning.queue.scene import LONGEST_REST, REST, Policy, Runner
 from jobs.planning.turns import Move, Turn
 from tests.unit.queue_model import NOW, Play, Played, node, shape
 
@@ -88,7 +89,7 @@ def stories(draw: st.DrawFn) -> list[tuple[Play, list[Turn[Played]]]]:
         play.waiting += draw(jobs(100 * at + 1))
         play.step(draw(st.sampled_from([0, 10, 30])))
         play.waiting += draw(jobs(100 * at + 51))
-        before = Play(play.nodes, play.quotas, play.policy, play.now, list(play.waiting), dict(play.running))
+        before = replace(play, waiting=list(play.waiting), running=dict(play.running), started={})
         told.append((before, play.turns()))
     return told
 
@@ -191,6 +192,48 @@ def test_nobody_is_evicted_without_end(
         times.update(victim.job.id for turn in play.step(pauses[at % len(pauses)]) for victim in turn.victims)
     rests = sum(REST * 2**n <= play.now - NOW for n in range(1, 10))  # each is at least twice as long as the last one
     assert max(times.values(), default=0) <= 1 + rests + play.policy.guest_evictions
+
+
+@worlds
+@given(
+    st.lists(jobs(1), min_size=1, max_size=4),
+    st.lists(
+        st.tuples(st.sampled_from(["nothing", "stop", "submit", "change"]), st.sampled_from([1, 9, 50, 700])),
+        max_size=30,
+    ),
+)
+def test_nothing_that_a_user_does_lets_their_next_borrower_start_sooner(
+    groups: list[list[Played]], story: list[tuple[str, int]]
+) -> None:
+    """Than the evicted job that goes on waiting would, if it rested for its own evictions alone."""
+    nodes = [node("n0"), node("n1")]
+    play = Play(nodes, quotas({"a": Right(50), "b": Right(25), "c": Right(25)}, *pool_totals(nodes)))
+    times, rests = Counter[int](), dict[tuple[str, str], datetime]()
+    for at, (does, pause) in enumerate(story):
+        play.waiting += [replace(job, id=100 * at + job.id, since=f"{at:04}") for job in groups[at % len(groups)]]
+        mine = [job for job in play.waiting if job.username == "u"]
+        if does != "nothing" and mine:
+            gone = mine[at % len(mine)]
+            play.waiting = [job for job in play.waiting if does == "submit" or job is not gone]
+            if does != "stop":
+                vc = VCS[at % 3] if does == "change" else gone.vc
+                new = Played(id=100 * at + 99, vc=vc, username="u", since=f"{at:04}", shape=gone.shape, seconds=10**5)
+                play.waiting.append(new)
+        play.now += timedelta(seconds=pause)
+        play.end()
+        use = {vc: dict(play.use().get(vc, {})) for vc in VCS}
+        made = play.step()
+        for turn in made:
+            job = turn.job
+            if turn.move is Move.GO:
+                amount = turn.queue.amount(job, turn.placements)
+                if not turn.is_guest and not is_within(use[job.vc], amount, play.quotas[job.vc]):
+                    assert play.now >= rests.get((job.username, job.vc), NOW)
+                add(use[job.vc], amount)
+        for job in (victim.job for turn in made for victim in turn.victims if not victim.job.is_guest):
+            times[job.id] += 1
+            until = play.now + min(LONGEST_REST, REST * 2 ** times[job.id])
+            rests[job.username, job.vc] = max(until, rests.get((job.username, job.vc), until))
 
 
 @worlds

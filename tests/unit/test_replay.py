@@ -86,6 +86,17 @@ def test_what_is_lent_comes_back_and_the_evicted_job_begins_anew() -> None:
     assert (first.ended - first.began, again.ended - again.began) == (pytest.approx(630, abs=20), HOUR)
 
 
+def test_whose_job_was_evicted_rests_with_all_their_jobs() -> None:
+    rights = {"a": Right(capacity=50), "b": Right(has_rest=True)}
+    runs = [run(1, 4, vc="b"), run(2, 2, vc="a", at=600, seconds=60), run(3, 4, vc="b", at=700, username="v")]
+    runs += [run(4, 4, vc="b", at=650, seconds=10), run(5, 1, vc="b", at=650, seconds=10)]
+    played = day("longshore", [*runs[:2], *runs[3:]], cluster(4, rights=rights))
+    began = {span.id: span.began for span in played.stays}
+    assert began == pytest.approx({1: 1200, 2: 630, 4: 1200 + HOUR, 5: 650}, abs=30), "5 is within the guarantee"
+    began = {span.id: span.began for span in day("longshore", runs, cluster(4, rights=rights)).stays}
+    assert began[3] == pytest.approx(700, abs=30), "others do not rest"
+
+
 def test_a_job_remembers_its_evictions_while_it_waits_and_runs_again() -> None:
     """Rules about evictions count them as the rows of Job do: as a borrower, and as a guest."""
 

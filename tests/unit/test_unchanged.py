@@ -17,7 +17,7 @@ from clusters.placement.shares import Hold, Quota, add
 from jobs.planning import planner
 from jobs.planning.planner import plan
 from jobs.planning.queue.lengths import Lengths, LikeJobs
-from jobs.planning.queue.scene import NO_LENGTHS, Policy
+from jobs.planning.queue.scene import NO_LENGTHS, REST, Policy, Resting, Rests
 from jobs.planning.queue.unchanged import INTERVAL, interval_start
 from jobs.planning.world import JobView, TaskView, World
 from tests.unit.test_planner import NOW, RECENTLY, container, job, node, spec, task, world
@@ -38,6 +38,10 @@ def pending(id: int, draw: st.DrawFn) -> JobView:
     pauses = {name: draw(st.sampled_from([None, None, None, *SOON])) for name in ("not_before", "parked_until")}
     moments: dict[str, Any] = {name: START + pause if pause is not None else None for name, pause in pauses.items()}
     return job(id, "WAITING", vc=draw(st.sampled_from("ab")), spec=asked, priority=draw(st.integers(0, 1)), **moments)
+
+
+def resting(left: timedelta) -> Rests:
+    return {("u", "a"): Resting(1, START, START + left - 2 * REST)}
 
 
 @st.composite
@@ -67,6 +71,7 @@ def full_worlds(draw: st.DrawFn) -> World:
         waiting=[pending(100 + at, draw) for at in range(draw(st.integers(0, 4)))],
         quotas=draw(st.sampled_from([{}, QUOTAS])),
         lengths=draw(st.sampled_from([NO_LENGTHS, LENGTHS])),
+        rests=draw(st.sampled_from([{}, *map(resting, SOON)])),
     )
     return with_holds(made, holds)
 
@@ -125,6 +130,7 @@ CHANGES: dict[str, Callable[[World], World]] = {
     "rights have changed": lambda one: replace(one, quotas={"a": QUOTAS["a"], "b": Quota({"gpu": 8, "cpu": 16})}),
     "a virtual cluster is stopped": lambda one: replace(one, quotas={"a": Quota(stopped=True), "b": QUOTAS["b"]}),
     "something was learnt": lambda one: replace(one, lengths=Lengths([(LikeJobs("u", "j", 0, "a"), 7.0)])),
+    "a user rests": lambda one: replace(one, rests={("u", "b"): Resting(3, START, START)}),
     "there is a new policy": lambda one: replace(one, policy=Policy(reservations=1)),
 }
 

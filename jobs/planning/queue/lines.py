@@ -100,9 +100,10 @@ class VcQueue(Generic[JobT]):
         return bool(self.reclaimed) and not is_within(plus(self.use, self.reclaimed), asked, self.quota)
 
     def rests(self, job: JobT) -> bool:
-        """Whether the job would borrow again too soon after it was evicted as a borrower."""
-        until = job.rests_until
-        if until is None or until <= self.queue.scene.now:
+        """Whether the job would borrow too soon after jobs of its user were evicted for that."""
+        scene = self.queue.scene
+        until = job.rests_until(scene.rests)
+        if until is None or until <= scene.now:
             return False
         return not is_within(self.use, self.queue.asked(job.demands), self.quota)
 

@@ -15,7 +15,8 @@ from clusters.placement.shares import Amount, Hold, Quota, add, of_gpus
 from jobs.planning.queue.appointments import Appointed
 from jobs.planning.queue.lengths import Lengths, LikeJobs
 
-REST, LONGEST_REST = timedelta(minutes=5), timedelta(hours=12)  # of one that was evicted as a borrower
+REST, LONGEST_REST = timedelta(minutes=5), timedelta(hours=12)  # of who was evicted as a borrower
+QUIET, MOST_EVICTIONS = timedelta(days=1), 8  # each quiet day takes one off; from so many on the rest is the longest
 LAST = "~"  # ``SchedulableJob.since`` of a job that is behind all others: it sorts after every moment
 
 
@@ -61,6 +62,42 @@ class Awaited:
 
 
 @dataclass(frozen=True, slots=True)
+class Resting:
+    """A user in one virtual cluster, of whom jobs were evicted from room that it had borrowed. Whatever they stop,
+    delete or submit, none of theirs borrows there before ``until``. ``evictions`` is how often that was, less the quiet
+    days since. What ran already when one was ``counted`` belongs to that one: twenty may leave for one owner."""
+
+    evictions: int
+    counted: datetime
+    last: datetime
+
+    @property
+    def until(self) -> datetime:
+        return self.last + min(LONGEST_REST, 2.0**self.evictions * REST)
+
+    def on_clock(self, today: datetime, now: datetime) -> Resting:
+        """The same by a clock that says ``now`` when this one says ``today``; none of it comes later than that."""
+        counted, last = (now + min(moment - today, timedelta(0)) for moment in (self.counted, self.last))
+        return replace(self, counted=counted, last=last)
+
+
+Rests = Mapping[tuple[str, str], Resting]  # by user and virtual cluster
+
+
+def rests_after(rests: Rests, evicted: Iterable[tuple[str, str, datetime | None]], now: datetime) -> Rests:
+    """The rests once these borrowers, each its user, its virtual cluster and when it started, are evicted as well."""
+    after = dict(rests)
+    for username, vc, started in evicted:
+        rest = after.get((username, vc), Resting(0, now, now))
+        evictions = max(0, rest.evictions - (now - rest.last) // QUIET)
+        if not evictions or started is None or started >= rest.counted:
+            after[username, vc] = Resting(min(evictions + 1, MOST_EVICTIONS), now, now)
+        else:
+            after[username, vc] = replace(rest, evictions=evictions, last=now)
+    return after
+
+
+@dataclass(frozen=True, slots=True)
 class SchedulableJob:
     """A job that waits or runs, with the fields that the queue goes by. Fields named as a column of Job are read from
     it, for the planner and for pages alike (jobs/scheduling/columns.py)."""
@@ -83,7 +120,6 @@ class SchedulableJob:
     evictions: int = 0  # as a borrower
     started_at: datetime | None = None  # when its attempt was placed, for one that runs
     ends_by: datetime | None = None  # when that one ends at the latest, if its config says so
-    queued_at: datetime | None = None  # when it last began to wait
     saved_at: datetime | None = None  # when its running attempt last said that it saved: that much is not lost
     # Nodes on which its last attempt could not start, or of which its failure makes it suspicious.
     avoid: frozenset[str] = frozenset()
@@ -113,17 +149,21 @@ class SchedulableJob:
         """How long it may run at most (``extras.maxRunSeconds``)."""
         return None
 
-    @property
-    def rests_until(self) -> datetime | None:
-        """When it may borrow again that was evicted as a borrower: each time it waits twice as long for that."""
-        if not self.evictions or self.queued_at is None:
+    def rests_until(self, rests: Rests) -> datetime | None:
+        """When it may borrow (again), after jobs of its user in its virtual cluster were evicted for that."""
+        if not rests or (rest := rests.get((self.username, self.vc))) is None:
             return None
-        return self.queued_at + min(LONGEST_REST, 2.0 ** min(self.evictions, 16) * REST)
+        return rest.until
 
     @property
-    def pauses(self) -> list[datetime]:
+    def borrowed(self) -> list[tuple[str, str, datetime | None]]:
+        """What ``rests_after`` takes of it when it is evicted: of a guest nothing."""
+        return [] if self.is_guest else [(self.username, self.vc, self.started_at)]
+
+    def pauses(self, rests: Rests) -> list[datetime]:
         """The moments from which on the clock alone may let it start."""
-        return [moment for moment in (self.not_before, self.parked_until, self.rests_until) if moment is not None]
+        moments = self.not_before, self.parked_until, self.rests_until(rests)
+        return [moment for moment in moments if moment is not None]
 
     def would_end(self, now: datetime) -> datetime | None:
         """When it ends at the latest if it starts now."""
@@ -191,7 +231,7 @@ def holds_at(job: JobT, placements: Sequence[Placement]) -> tuple[Hold, ...]:
     )
 
 
-def as_evicted(job: JobT, now: datetime, *, counts: bool = True) -> JobT:
+def as_evicted(job: JobT, *, counts: bool = True) -> JobT:
     """Make of a running job the waiting one that it is after its eviction. It remembers an eviction that ``counts``:
     what an admin does, to a job or a node, says nothing of what it borrowed."""
     was_guest = job.is_guest
@@ -201,7 +241,6 @@ def as_evicted(job: JobT, now: datetime, *, counts: bool = True) -> JobT:
         is_guest=False,
         started_at=None,
         ends_by=None,
-        queued_at=now,
         saved_at=None,
         guest_evictions=job.guest_evictions + (counts and was_guest),
         evictions=job.evictions + (counts and not was_guest),
@@ -240,6 +279,7 @@ class Scene(Generic[JobT]):
     changes_by_itself: bool | None = None
     holds: Callable[[], Collection[Hold]] = tuple
     policy: Policy = POLICY
+    rests: Rests = field(default_factory=dict)
     spans: Sequence[Span] = ()  # the appointments that run or come, each with its next time
     # How long jobs of the like ran; asked for only when somebody's room has to be found.
     lengths: Callable[[], Lengths] = lambda: NO_LENGTHS

@@ -17,9 +17,8 @@ def delay(until: datetime, now: datetime) -> Blocker:
 
 
 def rests(job: SchedulableJob, until: datetime, now: datetime) -> Blocker:
-    times = words.count(job.evictions, "time")
-    what = f"It was evicted {times} from room that VC {job.vc} had borrowed: it borrows again"
-    return _until(until, now, what, ", or starts before that within the guarantee.")
+    what = f"Jobs of {job.username} were evicted from room that VC {job.vc} had borrowed: they borrow again"
+    return _until(until, now, what, ", each time after twice as long. Within the guarantee they start before that.")
 
 
 def _until(until: datetime, now: datetime, what: str, end: str) -> Blocker:

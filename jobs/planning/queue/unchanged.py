@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from jobs.planning.queue.scene import SchedulableJob
+from jobs.planning.queue.scene import Rests, SchedulableJob
 
 # Likely ends are worked out for moments that are so far apart: each second moves them all a little.
 INTERVAL = timedelta(seconds=5)
@@ -32,10 +32,12 @@ class UnchangedTurns:
         return now < self.until and self.basis == basis
 
 
-def unchanged_turns(basis: tuple[object, ...], waiting: Iterable[SchedulableJob], now: datetime) -> UnchangedTurns:
+def unchanged_turns(
+    basis: tuple[object, ...], waiting: Iterable[SchedulableJob], rests: Rests, now: datetime
+) -> UnchangedTurns:
     """Note that no job could start in these turns; that holds until a waiting job's pause is over,
     or the next interval."""
-    pauses = [moment for job in waiting for moment in job.pauses]
+    pauses = [moment for job in waiting for moment in job.pauses(rests)]
     return UnchangedTurns(basis, min([interval_start(now) + INTERVAL, *(moment for moment in pauses if moment > now)]))
 
 

@@ -29,7 +29,16 @@ def objection(operation: Operation, app: str, before: ProjectState, new: set[tup
         return _of_changed(before.models[app, name].fields[operation.name], operation.field, what)
     if isinstance(operation, ops.AddConstraint):
         return f"{what}: the release before does not keep to it"
-    return f"{what}: the release before needs what it takes away"
+    return "" if _only_orders(operation, app, before) else f"{what}: the release before needs what it takes away"
+
+
+def _only_orders(operation: Operation, app: str, before: ProjectState) -> bool:
+    """Whether it puts the columns of models, which all stay as they were, into another order, and does nothing else."""
+    after = before.clone()
+    operation.state_forwards(app, after)
+    columns = [{key: list(model.fields.items()) for key, model in state.models.items()} for state in (before, after)]
+    were, are = ({key: dict(fields) for key, fields in each.items()} for each in columns)
+    return were == are and columns[0] != columns[1]
 
 
 def _of_new(field: models.Field, what: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from django.db.models import Func, IntegerField, Sum
@@ -43,3 +43,9 @@ def taken_on(nodes: Sequence[Node]) -> dict[int, Hold]:
 
 def ports_taken(node: Node) -> int:
     return int(Allocation.objects.filter(node=node).aggregate(number=Sum(Length("ports")))["number"] or 0)
+
+
+def taken_by_others(gpus: Sequence[Mapping[str, str]], ours: Collection[str], number: int) -> frozenset[str]:
+    """As many ids as other workloads have GPUs. A cluster tells of a number, so these are the last that are free."""
+    free = [gpu["id"] for gpu in gpus if gpu["id"] not in ours]
+    return frozenset(free[len(free) - min(number, len(free)) :])

@@ -14,10 +14,14 @@ it
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
+
 from django.conf import settings
 
 from base.accounts.viewer import Viewer, may_read_jobs
 from base.core.errors import Forbidden, Unauthorized
+from clusters.placement.fit import Blocker
 from clusters.vcs.grants import may_use
 from clusters.vcs.rules import DEFAULT_VC
 from jobs import queries
@@ -28,6 +32,21 @@ def may_read_details(viewer: Viewer, username: str) -> bool:
     """Whether the viewer may read the details of that user's jobs: events, attempts, why they failed, images, addresses
     and ports."""
     return may_read_jobs(viewer) and (settings.JOB_PRIVACY == "open" or is_insider(viewer, username))
+
+
+def told(blockers: Iterable[Blocker], username: str) -> list[Blocker]:
+    """What keeps a job of that user waiting, in the words for whoever reads it: it is told to its owner, so the others
+    whose story these would tell are named where their owner is the same, or jobs are open."""
+    is_open = settings.JOB_PRIVACY == "open"
+    return [
+        each if is_open or {*each.owners} <= {username} else replace(each, sentence=each.otherwise) for each in blockers
+    ]
+
+
+def role_as_read(viewer: Viewer, username: str, role: str) -> str:
+    """The name of a role of that user's jobs, for lists of what is held: it is of the config, so others read that it is
+    a task. (The job's own page and its detail in the API go by roles, as v1 did.)"""
+    return role if may_read_details(viewer, username) else "task"
 
 
 def reads_details_as(viewer: Viewer) -> str:

@@ -14,6 +14,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from base.accounts import audit, tokens
+from base.core import words
 from base.core.errors import BadRequest
 from base.models import ApiToken, User, UserKey
 
@@ -33,6 +34,8 @@ def list_tokens(user: User) -> list[ApiToken]:
 def create_token(user: User, name: str, days: int) -> str:
     """A named bearer token. Nothing can show it again later. BadRequest for a bad name or time."""
     name = name.strip()
+    if sign := words.unseen(name):
+        raise BadRequest(f"The name has {sign}, a sign that nobody sees: write it without.")
     if not name or len(name) > LONGEST_TOKEN_NAME or not name.isprintable():
         raise BadRequest(f"Give the token a name of 1 to {LONGEST_TOKEN_NAME} characters.")
     if not 1 <= days <= MOST_TOKEN_DAYS:

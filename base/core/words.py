@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -161,10 +162,24 @@ def listing(words: Iterable[str], most: int = 4) -> str:
     return f"{', '.join(texts[: most - 1])} and {len(texts) - most + 1} more"
 
 
+def unseen(text: str) -> str:
+    """The first sign of a short name that nobody sees and that may hide or turn what stands around it, and where it is:
+    ``U+202E at position 5``; empty where there is none. Free texts may have them: an emoji of a family is joined by
+    such signs."""
+    for at, sign in enumerate(text, 1):
+        if unicodedata.category(sign) in _UNSEEN or sign in _BLANKS:
+            return f"U+{ord(sign):04X} at position {at}"
+    return ""
+
+
+_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})  # control, format, half pairs, ends of lines and paragraphs
+_BLANKS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")  # that count as letters and signs
+
+
 def visible(text: str) -> str:
     """The text with all that has no sign of its own spelled out, such as marks that turn the direction of reading: so a
     name that somebody made up reads as what it is."""
-    return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in text)
+    return "".join(sign if sign.isprintable() and sign not in _BLANKS else ascii(sign)[1:-1] for sign in text)
 
 
 def ordinal(n: int) -> str:

@@ -19,12 +19,14 @@ from base.models import User
 from clusters.appointments import rules
 from clusters.appointments.queries import as_value, load_appointments
 from clusters.models import Appointment, Node, VirtualCluster
+from clusters.nodes.queries import views_of
+from clusters.placement.fit import gpus_out
 
 
 def write(actor: Viewer, values: Mapping[str, Any], id: int | None = None) -> Appointment:
     """Make an appointment of these columns, or change them of the one with this ``id``, also while it runs: who is in
     its way from then on leaves. ``vc`` is a name. Where ``gpus`` are given in place of ``nodes``, whole nodes with so
-    many of ``gpu_type`` are chosen that no other appointment has then.
+    many of ``gpu_type`` are chosen that no other appointment has then; GPUs that nobody gets now do not count.
 
     Raises Unauthorized, Forbidden, BadRequest, UnknownVirtualCluster, Conflict, NotFound.
     """
@@ -93,11 +95,12 @@ def _fill(
 def _chosen(
     asked: rules.AppointmentView, vc: int | None, gpus: int, gpu_type: str, others: list[rules.AppointmentView]
 ) -> list[str]:
-    rows = Node.objects.filter(status=Node.Status.ACTIVE, gone_at=None).values_list("name", "dedicated_to_id", "gpus")
+    rows = list(Node.objects.filter(status=Node.Status.ACTIVE).select_related("dedicated_to"))
     now, free = timezone.now(), dict[str, list[str]]()
-    for name, owner, each in rows:
-        if owner in (None, vc) and not rules.conflict(replace(asked, nodes=frozenset((name,))), others, now):
-            free[name] = [gpu["type"] for gpu in each]
+    for row, node in zip(rows, views_of(rows), strict=True):
+        is_open = node.offered and row.dedicated_to_id in (None, vc)
+        if is_open and not rules.conflict(replace(asked, nodes=frozenset((node.name,))), others, now):
+            free[node.name] = [kind for id, kind in node.gpus if id not in gpus_out(node)]
     chosen = rules.choose(gpus, gpu_type, free)
     if chosen is None:
         kind = f" {gpu_type}" if gpu_type else ""

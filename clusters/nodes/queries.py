@@ -15,10 +15,9 @@ from django.utils import timezone
 
 from clusters.models import Allocation, Node
 from clusters.nodes.refusals import marks_of, refused_ports_of
-from clusters.nodes.serializers import taken_by_others
 from clusters.placement.fit import OWN_LABEL, NodeView, in_force
 from clusters.placement.shares import Amount, Hold, add, of_gpus, pool_totals
-from clusters.taken import taken_on
+from clusters.taken import taken_by_others, taken_on
 
 
 def load_nodes() -> list[NodeView]:

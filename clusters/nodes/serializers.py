@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
-from django.utils import timezone
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 from typing_extensions import TypedDict  # pydantic reads no other before Python 3.12
 
+from base.core import words
 from base.core.errors import BadRequest
 from base.core.values import milliseconds, one_of
 from clusters.engines.schemes import HOST, check_endpoint
 from clusters.models import Node
-from clusters.nodes.refusals import KINDS, marks_of
-from clusters.placement.fit import counts
-from clusters.placement.shares import Hold
-from clusters.taken import taken_on
+from clusters.nodes.queries import views_of
+from clusters.nodes.refusals import KINDS
+from clusters.placement.fit import NodeView, gpus_to_give
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 SHOWN_PROBLEMS = 8
@@ -27,7 +26,8 @@ QUARANTINED = "quarantined"  # ready, but containers that should not be there ho
 
 def _printable(value: str) -> str:
     if not value.isprintable():
-        raise ValueError("must not contain control characters")
+        sign = words.unseen(value)
+        raise ValueError(f"must not contain control characters; it has {sign}" if sign else "must be printable")
     return value
 
 
@@ -217,6 +217,7 @@ class NodeGpu(TypedDict):
     type: str
     inUse: bool
     held: Annotated[bool, Field(description="By a container that should not be there.")]
+    free: Annotated[bool, Field(description="Whether a task could get it now.")]
 
 
 class NodeMark(TypedDict):
@@ -250,15 +251,12 @@ class NodeObject(TypedDict):
 def node_objects(nodes: Iterable[Node]) -> list[NodeObject]:
     """Nodes as API objects, with what their allocations take; two queries however many nodes and tasks."""
     nodes = list(nodes)
-    taken = taken_on(nodes)
-    return [_object(node, taken[node.pk]) for node in nodes]
+    return [_object(node, view) for node, view in zip(nodes, views_of(nodes), strict=True)]
 
 
-def _object(node: Node, taken: Hold) -> NodeObject:
-    others = node.others or {}  # what other workloads of its cluster take
-    used = set(taken.gpu_ids)
-    used |= taken_by_others(node.gpus, used, others.get("gpus", 0))
-    held = set(node.held.get("gpus", ()))
+def _object(node: Node, view: NodeView) -> NodeObject:
+    held, free = view.quarantined[0], gpus_to_give(view)
+    used = view.used_gpus - held
     quarantined = node.health == Node.Health.READY and any(node.held.values())
     return {
         "name": node.name,
@@ -270,13 +268,13 @@ def _object(node: Node, taken: Hold) -> NodeObject:
         "lastSeen": milliseconds(node.last_seen_at),
         "resourcesTotal": {"vCores": node.cpus, "memory": node.memory_mb, "GPUs": len(node.gpus)},
         "resourcesUsed": {
-            "vCores": taken.cpus + others.get("cpus", 0),
-            "memory": taken.memory_mb + others.get("memory_mb", 0),
+            "vCores": view.used_cpus,
+            "memory": view.used_memory_mb,
             "GPUs": len(used),
         },
         "gpus": [
-            {"id": gpu["id"], "type": gpu.get("type", ""), "inUse": gpu["id"] in used, "held": gpu["id"] in held}
-            for gpu in node.gpus
+            {"id": id, "type": kind, "inUse": id in used, "held": id in held, "free": id in free}
+            for id, kind in view.gpus
         ],
         "portRange": [node.port_from, node.port_to],
         "fixedPorts": node.fixed_ports,
@@ -285,17 +283,9 @@ def _object(node: Node, taken: Hold) -> NodeObject:
         "labels": node.labels,
         "dockerVersion": node.docker_version,
         "marks": [
-            {"kind": mark.kind, "sentence": mark.sentence, "until": milliseconds(mark.until)}
-            for mark in marks_of(node.marks)
-            if counts(mark, timezone.now())
+            {"kind": mark.kind, "sentence": mark.sentence, "until": milliseconds(mark.until)} for mark in view.marks
         ],
     }
-
-
-def taken_by_others(gpus: Sequence[Mapping[str, str]], ours: Collection[str], number: int) -> frozenset[str]:
-    """As many ids as other workloads have GPUs. A cluster tells of a number, so these are the last that are free."""
-    free = [gpu["id"] for gpu in gpus if gpu["id"] not in ours]
-    return frozenset(free[len(free) - min(number, len(free)) :])
 
 
 def _held_reason(held: dict[str, list[Any]]) -> str:

@@ -199,7 +199,7 @@ class _Resource(NamedTuple):
 
 
 def _resources(shape: Demand) -> tuple[_Resource, ...]:
-    gpu = f"{shape.gpu_type} GPU" if shape.gpu_type else "GPU"
+    gpu = f"{words.visible(shape.gpu_type)} GPU" if shape.gpu_type else "GPU"
     return (
         _Resource("gpus", shape.gpus, lambda free: free.free_gpus(shape.gpu_type), gpu, f"{gpu}s"),
         _Resource("cpu", shape.cpus, lambda free: free.cpus, "CPU core", "CPU cores"),

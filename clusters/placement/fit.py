@@ -131,6 +131,8 @@ class Blocker:
     node: str = ""
     until: str = ""
     job: str = ""  # user~job
+    owners: tuple[str, ...] = ()  # of the jobs of which the sentence says more than that they are there
+    otherwise: str = ""  # the sentence without those
 
 
 Likeness = tuple[int, int, int, tuple[str, ...], str]
@@ -269,6 +271,19 @@ class FreeNode:
 def bars(node: NodeView, demand: Demand) -> Mark | None:
     """The mark that keeps the task off the node."""
     return next((mark for mark in node.marks if _concerns(mark, node, demand)), None)
+
+
+def gpus_out(node: NodeView) -> frozenset[str]:
+    """The GPUs that nobody gets, whoever asks and whether or not the node is offered: those in quarantine, and those
+    that a mark keeps from being handed out. A task that has one already may go on using it."""
+    if any(mark.kind in ("gpus", "start") for mark in node.marks):
+        return frozenset(id for id, _ in node.gpus)
+    return node.quarantined[0].union(mark.what for mark in node.marks if mark.kind == "gpu")
+
+
+def gpus_to_give(node: NodeView) -> frozenset[str]:
+    """The GPUs that a task could get now. Whatever calls a GPU free means these: pages, the API, metrics."""
+    return frozenset(id for id, _ in node.free_gpus) - gpus_out(node) if node.offered else frozenset()
 
 
 def in_force(nodes: Iterable[NodeView], now: datetime) -> list[NodeView]:

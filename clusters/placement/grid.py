@@ -73,11 +73,11 @@ def _row(node: NodeView, shape: Demand, vc: str) -> GridRow:
 
 
 def _gpus(free: FreeNode, shape: Demand) -> GridCell:
-    kind = f" {shape.gpu_type}" if shape.gpu_type else ""
+    kind = f" {words.visible(shape.gpu_type)}" if shape.gpu_type else ""
     has = {type for _, type in free.node.gpus}
     if shape.gpus and shape.gpu_type and shape.gpu_type not in has:
         others = ", ".join(sorted(has)) or "none"
-        return GridCell(f"{shape.gpus}{kind}", others, f"GPUs of type {shape.gpu_type}")
+        return GridCell(f"{shape.gpus}{kind}", others, f"GPUs of type{kind}")
     return _amount(shape.gpus, free.free_gpus(shape.gpu_type), lambda lacks: words.count(lacks, f"{kind} GPU".strip()))
 
 

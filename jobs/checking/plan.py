@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from clusters.placement.fit import OWN_LABEL, NodeView
+from clusters.placement.fit import OWN_LABEL, NodeView, gpus_to_give
 from clusters.vcs.rules import DEFAULT_VC
 
 PREFIX = "check-cluster-"
@@ -134,7 +134,7 @@ def looking(node: NodeView, stamp: str, image: str, seconds: int, peers: Sequenc
 
 def gpus_of(node: NodeView) -> int:
     """How many it is asked for: one, where one is free."""
-    return 1 if len(node.gpus) > len(node.used_gpus) else 0
+    return 1 if gpus_to_give(node) else 0
 
 
 def peers_of(node: str, served: Sequence[JobAddress]) -> list[JobAddress]:

@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import ValidationInfo
 from pydantic_core import PydanticCustomError, PydanticKnownError
 
+from base.core import words
 from clusters.engines.image_names import is_id
 from jobs.config import jsonc
 
@@ -78,6 +79,13 @@ def addressable(name: str, info: ValidationInfo) -> str:
     the store. The first release accepted them, so what is stored stays readable."""
     if name in (".", "..") and info.context != STORED:
         raise PydanticCustomError("not_addressable", "not a name that an address can hold")
+    return name
+
+
+def seen(name: str, info: ValidationInfo) -> str:
+    """The name, unless it has a sign that nobody sees: lists would show it as another one, or backwards."""
+    if info.context != STORED and (sign := words.unseen(name)):
+        raise PydanticCustomError("unseen", "a sign that nobody sees", {"sign": sign})
     return name
 
 

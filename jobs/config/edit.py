@@ -31,9 +31,12 @@ class ChangeAsked(TypedDict, total=False):
     memoryMB: dict[str, Annotated[int, Field(ge=1)]]
     shmMB: dict[str, Annotated[int, Field(ge=1)]]
     avoidNodes: Annotated[list[str], Field(max_length=MOST_AVOIDED)]
+    maxRunSeconds: Annotated[int, Field(ge=1)]
+    preemptible: bool
 
 
 _OF_THE_JOB: tuple[Literal["gpuType", "virtualCluster"], ...] = ("gpuType", "virtualCluster")
+_OF_EXTRAS: tuple[Literal["maxRunSeconds", "preemptible"], ...] = ("maxRunSeconds", "preemptible")
 _OF_A_ROLE: tuple[Literal["taskNumber", "memoryMB", "shmMB"], ...] = ("taskNumber", "memoryMB", "shmMB")
 CHANGE = TypeAdapter(ChangeAsked)  # of changes that somebody sends back
 
@@ -46,12 +49,12 @@ class NotEditable(BadRequest):
         super().__init__(f"The config cannot be changed here: {reason} Clone and edit it instead.")
 
 
-Value = str | int | list[str] | dict[str, list[str]]
+Value = str | int | list[str]
 
 
 def with_values(text: str, values: Mapping[str, Value]) -> str:
     """The text with these values by JSON pointer, in place of numbers, texts or lists or, where there is none, at the
-    beginning of the object around it. Raises NotEditable."""
+    beginning of the object around it, which is made where it is missing. Raises NotEditable."""
     for path, value in values.items():
         text = _with_value(text.removeprefix("\ufeff"), path, json.dumps(value, ensure_ascii=False))
     return text
@@ -59,11 +62,14 @@ def with_values(text: str, values: Mapping[str, Value]) -> str:
 
 def changes_of(spec: JobSpec, change: ChangeAsked) -> dict[str, Value]:
     """The values of ``with_values`` that make this change: no task has more GPUs, a role has so many tasks or so much
-    memory, the config has another type of GPU or virtual cluster, or avoids these nodes too."""
+    memory, the config has another type of GPU or virtual cluster, avoids these nodes too, or says how long it runs or
+    that it may be stopped."""
     values: dict[str, Value] = {}
     if "avoidNodes" in change:
-        nodes = sorted({*spec.asked.avoid_nodes, *change["avoidNodes"]})
-        values |= {"/extras/avoidNodes": nodes} if spec.extras else {"/extras": {"avoidNodes": nodes}}
+        values["/extras/avoidNodes"] = sorted({*spec.asked.avoid_nodes, *change["avoidNodes"]})
+    for extra in _OF_EXTRAS:
+        if extra in change:
+            values[f"/extras/{extra}"] = change[extra]
     for name in _OF_THE_JOB:
         if name in change:
             values[f"/{name}"] = change[name]
@@ -100,6 +106,8 @@ def _with_value(text: str, path: str, value: str) -> str:
         return f"{text[:at]}{value}{text[old.end() :]}"
     parent, _, key = path.rpartition("/")
     around = document.places.get(parent)
+    if around is None and parent.count("/") == 1:
+        return _with_value(text, parent, f"{{{json.dumps(key)}: {value}}}")
     if around is None or text[around.value] != "{":
         raise NotEditable(f"There is no {parent} as an object.")
     at = around.value + 1

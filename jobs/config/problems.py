@@ -71,6 +71,8 @@ def sentence(error: Error) -> str:
             return f"{name} is {_shown(value)}, which no address can hold: choose another name."
         case "image_id":
             return f"{name} is {_shown(value)}, which is an id that an image has on a node: write the image's name."
+        case "unseen":
+            return f"{name} has {ctx['sign']}, a sign that nobody sees: write it without."
         case "string_too_short" | "too_short":
             return f"{name} must not be empty."
         case "string_too_long":

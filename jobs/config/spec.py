@@ -44,6 +44,7 @@ IsGiven = Callable[[int, int], bool]
 
 Int = Annotated[int, BeforeValidator(coerce.integer)]
 Text = Annotated[str, Field(strict=True)]
+Seen = AfterValidator(coerce.seen)
 Addressable = AfterValidator(coerce.addressable)
 Name = Annotated[str, Field(strict=True, min_length=1, pattern=r"^[A-Za-z0-9._~]+$", max_length=255), Addressable]
 EnvName = Annotated[str, AfterValidator(coerce.env_name)]
@@ -104,13 +105,13 @@ class JobSpec(_Spec):
     job_name: Annotated[str, Addressable] = Field(
         strict=True, min_length=1, pattern=r"^[A-Za-z0-9\-._]+$", max_length=255
     )
-    image: Annotated[str, Field(strict=True, min_length=1, pattern=r"^\S+$"), AfterValidator(coerce.image_name)]
+    image: Annotated[str, Field(strict=True, min_length=1, pattern=r"^\S+$"), AfterValidator(coerce.image_name), Seen]
     auth_file: Text = ""
     data_dir: Text = ""
     output_dir: Text = ""
     code_dir: Text = ""
     task_roles: Annotated[tuple[RoleSpec, ...], Field(min_length=1), BeforeValidator(coerce.container)]
-    gpu_type: str = Field("", strict=True, pattern=r"^\S*$", max_length=256)
+    gpu_type: Annotated[str, Seen] = Field("", strict=True, pattern=r"^\S*$", max_length=256)
     # None when it is not given. A null in the config is refused, as in v1.
     kill_all_on_completed_task_number: Annotated[int | None, BeforeValidator(coerce.integer)] = None
     virtual_cluster: Text = DEFAULT_VC

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -65,8 +65,8 @@ class Evidence:
 class Diagnosis:
     """Why an attempt failed. ``whose`` fault: program, request, image, node or platform; "" where nobody knows.
     ``certainty``: certain, likely or possible. ``name`` are the cause's words without anything out of a log; ``says``
-    and ``advice`` may have parts of it. ``suspects`` are nodes that the next attempt avoids. ``followed`` are tasks
-    that ended because of it."""
+    and ``advice`` may have parts of it; ``open_advice`` is the advice where it has none. ``suspects`` are nodes that
+    the next attempt avoids. ``followed`` are tasks that ended because of it."""
 
     rule: str
     cause: str
@@ -81,6 +81,11 @@ class Diagnosis:
     actions: Sequence[Mapping[str, Any]] = ()  # {"label", "change"}, see jobs.config.edit.ChangeAsked
     suspects: Sequence[str] = ()
     followed: Sequence[str] = ()
+    open_advice: str = ""
+
+    def as_read(self, *, may_read_logs: bool) -> Diagnosis:
+        """The same for a viewer who may read the job's story, and maybe not its logs."""
+        return self if may_read_logs else replace(self, says="", advice=self.open_advice, lines=())
 
 
 UNKNOWN = Diagnosis(rule="", cause="unknown", name="", whose="", certainty="possible", says="")

@@ -26,6 +26,7 @@ TRACEBACK = "Traceback (most recent call last):"
 CAUSED = "The above exception was the direct cause of the following exception:"
 LAUNCHERS = ("ChildFailedError", "CalledProcessError", "ProcessRaisedException", "ProcessExitedException")
 _OF_EXCEPTION = re.compile(r"(?:\[\w+\]:\s*)?[A-Za-z_][\w.]*(?::|$)")
+_NOT_OF_A_LOG = {"task", "node", "sentence"}  # placeholders
 _FIELD = re.compile(r"\{([a-z_]+)\}")
 
 
@@ -171,6 +172,8 @@ def _diagnosis(
         certainty = WEAKER[certainty]
     values = {**chosen.values, "task": task.label or "The job", "node": task.node, "sentence": task.sentence}
     suspects = _suspects(chosen, tasks, best)
+    next_ = without_retry(rule.next) if evidence.is_over else rule.next
+    advice = _filled(next_, values)
     return Diagnosis(
         rule=rule.id,
         cause=rule.of_cause,
@@ -178,7 +181,8 @@ def _diagnosis(
         whose=rule.whose,
         certainty=certainty,
         says=_filled(rule.says, values),
-        advice=_filled(without_retry(rule.next) if evidence.is_over else rule.next, values),
+        advice=advice,
+        open_advice="" if set(_FIELD.findall(next_)) - _NOT_OF_A_LOG else advice,
         task=task.label,
         node=task.node,
         lines=excerpt(task, chosen.proof),

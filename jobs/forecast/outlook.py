@@ -17,6 +17,7 @@ from base.models import User
 from clusters.placement import blockers
 from clusters.placement.fit import Blocker
 from clusters.vcs.grants import priorities
+from jobs import access
 from jobs.config.demands import demands
 from jobs.config.spec import JobSpec
 from jobs.forecast.play import Foreseen, Spread, start_of
@@ -94,7 +95,7 @@ def _outlook(turn: Turn[WaitingJob], foreseen: Foreseen[WaitingJob] | None, seen
         return Outlook(
             turn, None, pull=blockers.to_pull(turn.queue.scene.nodes, turn.job.demands, turn.placements), ran=ran
         )
-    blocking = turn.blockers
+    blocking = access.told(turn.blockers, turn.job.username)
     never = next((blocker for blocker in blocking if blocker.kind == "never"), None)
     return Outlook(
         turn,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.db.models import Aggregate, BigIntegerField, Case, Count, Max, Min, Q, QuerySet, Sum, When
 from django.db.models.lookups import GreaterThanOrEqual
 
 from base.accounts.viewer import Viewer
 from clusters.models import Node
-from jobs.access import may_read_details
+from jobs.access import may_read_details, role_as_read
 from jobs.history.holdings import types_of
 from jobs.history.window import TimeWindow
 from jobs.models import Event, Holding, Job
@@ -72,13 +72,15 @@ class TimelineNode:
     status: str
 
 
-def spans(window: TimeWindow, *, node: str = "", vc: str = "", after: int = 0, most: int = MOST) -> list[HoldingBar]:
+def spans(
+    window: TimeWindow, viewer: Viewer, *, node: str = "", vc: str = "", after: int = 0, most: int = MOST
+) -> list[HoldingBar]:
     """What was held in the window by tasks with a greater id than ``after``, in the order of their ids."""
     rows = _within(window, node, vc).filter(id__gt=after).order_by("id")
-    return [HoldingBar(*values) for values in rows.values_list(*_COLUMNS)[:most]]
+    return [_as_read(HoldingBar(*values), viewer) for values in rows.values_list(*_COLUMNS)[:most]]
 
 
-def bars(window: TimeWindow, *, node: str = "", vc: str = "") -> list[HoldingBar]:
+def bars(window: TimeWindow, viewer: Viewer, *, node: str = "", vc: str = "") -> list[HoldingBar]:
     """Return, as ``spans``, the latest MOST of them, for a drawing. What the tasks of a role held on a node without
     GPUs is one bar, from when the first began until the last ended: the database makes one row of a gang, however many
     they are."""
@@ -92,7 +94,13 @@ def bars(window: TimeWindow, *, node: str = "", vc: str = "") -> list[HoldingBar
     )
     names = [f"{name}__{_OF_A_BAR[name].__name__.lower()}" if name in _OF_A_BAR else name for name in _COLUMNS]
     names[names.index("id")], names[names.index("ended")] = "first", "over"
-    return [HoldingBar(*values) for values in grouped.order_by("-first").values_list(*names, "more")[:MOST]]
+    rows_ = grouped.order_by("-first").values_list(*names, "more")[:MOST]
+    return [_as_read(HoldingBar(*values), viewer) for values in rows_]
+
+
+def _as_read(bar: HoldingBar, viewer: Viewer) -> HoldingBar:
+    role = role_as_read(viewer, bar.username, bar.role)
+    return bar if role == bar.role else replace(bar, role=role)
 
 
 def rows(held: Sequence[HoldingBar], node: str = "") -> list[TimelineNode]:
@@ -126,7 +134,7 @@ def reasons_of(id: int, viewer: Viewer) -> Reasons | None:
     values = Holding.objects.filter(id=id).values_list(*_COLUMNS).first()
     if values is None:
         return None
-    span = HoldingBar(*values)
+    span = _as_read(HoldingBar(*values), viewer)
     job = Job.objects.filter(id=span.job_id, deleted_at__isnull=True).exists()
     if not job or not may_read_details(viewer, span.username):
         return Reasons(span, job_exists=job)

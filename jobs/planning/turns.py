@@ -105,7 +105,7 @@ class Turn(Generic[JobT]):
             blockers.append(limits.cap(job, self.cap, queue))
         if self.behind is not None and not self.ceiling:
             has_reservation = any(other.job.id == self.behind.id for other in queue.reservations)
-            waits = "" if has_reservation else self.behind.title
+            waits = None if has_reservation else self.behind
             blockers.append(sentences.queue(len(self.ahead), vc, waits, is_eldest=queue.eldest == self.behind.id))
         return blockers
 

@@ -13,9 +13,9 @@ from datetime import timedelta
 from django.db import transaction
 from django.utils import timezone
 
+from base.core import words
 from base.core.errors import TooLarge
 from base.core.sealed import opened, seal
-from base.core.words import whole
 from base.models import User
 from jobs.config import jsonc
 from jobs.config.spec import MAX_CONFIG_BYTES
@@ -65,7 +65,7 @@ def keep(user: User, text: str, id: int = 0, version: str = "") -> Draft | None:
 
 def named(fields: Mapping[str, str]) -> tuple[int, str]:
     """The draft that a form is about, and the version of it that the form has seen; 0 for none."""
-    return whole(fields.get("draft")) or 0, fields.get("version", "")
+    return words.whole(fields.get("draft")) or 0, fields.get("version", "")
 
 
 def delete(user: User, id: int) -> None:
@@ -82,4 +82,5 @@ def title_of(text: str) -> str:
     name = value.get("jobName") if isinstance(value, dict) else None
     if not isinstance(name, str):
         return ""
-    return name[:255].replace("\0", "").encode(errors="replace").decode()  # half a pair, "\ud800", is no text
+    # Half a pair, "\ud800", is no text.
+    return words.visible(name[:255].replace("\0", "").encode(errors="replace").decode())[:255]

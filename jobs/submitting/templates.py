@@ -11,6 +11,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
+from base.core import words
 from base.core.errors import BadRequest, Conflict, Forbidden, NotFound, TooLarge
 from base.models import User
 from jobs import secrets
@@ -52,6 +53,8 @@ def save(user: User, name: str, text: str, vc: str = "") -> Template:
     """Save the text as a template of one's own or, for all who may use it, of a virtual cluster; the user's one of the
     same name is replaced. Raises BadRequest, TooLarge, Forbidden, Conflict."""
     name = " ".join(name.split())
+    if sign := words.unseen(name):
+        raise BadRequest(f"The name has {sign}, a sign that nobody sees: write it without.")
     if not name or len(name) > 80 or not name.isprintable():
         raise BadRequest("A template has a name of 1 to 80 characters.")
     if vc and vc not in vcs_of(user):

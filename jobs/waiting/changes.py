@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from datetime import timedelta
 from itertools import islice
 from typing import Any, Generic
 
@@ -20,14 +21,17 @@ from jobs.planning.turns import Move, Turn, turns
 
 MOST_ENDS = 40  # running jobs whose end is tried
 _HERE: Mapping[str, Any] = {}  # it stays in its virtual cluster
+TO_SUBMIT = timedelta(minutes=5)  # so much later it may be submitted, and still ends in time
+_STEP = timedelta(minutes=5)
+_SHORTEST = timedelta(minutes=10)  # less is of no use
 _HOPELESS = frozenset({"parked", "delay", "dependency"})  # of these nobody changes anything by asking for less
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """``change`` is the same for programs, one entry: gpuNumber, gpuType, taskNumber ({role: number}) and
-    virtualCluster are of the config; jobEnds (user~job) and nodeReturns (its name) are what others would do.
-    ``placements`` say where the job would start."""
+    """``change`` is the same for programs, one entry: maxRunSeconds, preemptible, gpuNumber, gpuType, taskNumber
+    ({role: number}) and virtualCluster are of the config; jobEnds (user~job) and nodeReturns (its name) are what others
+    would do. ``placements`` say where the job would start."""
 
     sentence: str
     change: Mapping[str, Any]
@@ -56,11 +60,33 @@ class _ChangeSearch(Generic[JobT]):
         self.demands = turn.job.demands
 
     def changes(self, vcs: Mapping[str, int]) -> Iterator[Change]:
+        of_appointments = self._ends_in_time(), self._preemptible()
         of_config = (self._fewer_gpus(), self._fewer_tasks(), self._other_types(), self._in(vcs))
-        for found in (*of_config, self._job_ends(), self._node_returns()):
+        for found in (*of_appointments, *of_config, self._job_ends(), self._node_returns()):
             yield from islice(found, 1)
 
     # --- of the config -----------------------------------------------------------------------------------------------
+
+    def _ends_in_time(self) -> Iterator[Change]:
+        """Before one of the appointments that keep it off; the longest time that does."""
+        for begin in sorted({span.begin for span in self.scene.appointed.ahead_of(self.job)}, reverse=True):
+            seconds = int(((begin - self.scene.now) - TO_SUBMIT) / _STEP) * int(_STEP.total_seconds())
+            if seconds >= _SHORTEST.total_seconds():
+                when = begin.astimezone(self.scene.now.tzinfo)
+                length, zone = words.duration(seconds), words.zone(when)
+                sentence = (
+                    f"Let it run {length} at most (extras.maxRunSeconds): it ends before the appointment that begins "
+                    f"{when:%d %b, %H:%M} ({zone})."
+                )
+                yield from self._if_it_starts(sentence, {"maxRunSeconds": seconds}, self.demands, most_seconds=seconds)
+
+    def _preemptible(self) -> Iterator[Change]:
+        if self.scene.appointed.ahead_of(self.job):
+            sentence = (
+                "Let it be stopped for others (extras.preemptible): it starts, is stopped at the latest when an "
+                "appointment of its nodes begins, and is tried again."
+            )
+            yield from self._if_it_starts(sentence, {"preemptible": True}, self.demands, is_preemptible=True)
 
     def _fewer_gpus(self) -> Iterator[Change]:
         most = max(demand.gpus for demand in self.demands)
@@ -118,10 +144,16 @@ class _ChangeSearch(Generic[JobT]):
         *,
         there: Mapping[str, Any] = _HERE,
         scene: Scene[SchedulableJob] | None = None,
+        most_seconds: int | None = None,
+        is_preemptible: bool = False,
     ) -> Iterator[Change]:
         values = {**{each.name: getattr(self.job, each.name) for each in fields(SchedulableJob)}, **there}
-        job = self.job
-        variant = KnownJob(**values, demands=shape, is_preemptible=job.is_preemptible, most_seconds=job.most_seconds)
+        variant = KnownJob(
+            **values,
+            demands=shape,
+            is_preemptible=is_preemptible or self.job.is_preemptible,
+            most_seconds=most_seconds or self.job.most_seconds,
+        )
         scene = scene or self.scene
         if self.is_over() or not _has_room(scene, variant):
             return

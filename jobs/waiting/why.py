@@ -18,7 +18,7 @@ from clusters.placement.fit import Blocker
 from clusters.placement.grid import GridRow, grid
 from clusters.placement.shares import Amount, add
 from clusters.vcs.grants import priorities
-from jobs import queries
+from jobs import access, queries
 from jobs.config.spec import JobSpec
 from jobs.models import Job
 from jobs.planning.lifecycle import JobState
@@ -51,7 +51,7 @@ def waiting_reason(job: Job, turn: Turn[WaitingJob] | None, before: Streak | Non
 
 def reason_if_submitted(turn: Turn[WaitingJob], forecast: Mapping[str, int] | None) -> dict[str, Any]:
     """Return, as ``waiting_reason``, that of a job that is not submitted yet; ``forecast`` is {"p10", "p50", "p90"}."""
-    return _reason(turn, turn.blockers, forecast)
+    return _reason(turn, access.told(turn.blockers, turn.job.username), forecast)
 
 
 def _reason(turn: Turn[WaitingJob], blockers: list[Blocker], forecast: Mapping[str, int] | None) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def _reason(turn: Turn[WaitingJob], blockers: list[Blocker], forecast: Mapping[s
 
 def blocker_item(blocker: Blocker) -> dict[str, str]:
     """``{"kind", "sentence"}``, and of the rest what it has."""
-    return {key: value for key, value in asdict(blocker).items() if value}
+    return {key: value for key, value in asdict(blocker).items() if value and key not in ("owners", "otherwise")}
 
 
 def reservation(turn: Turn[WaitingJob]) -> dict[str, Any]:
@@ -80,7 +80,7 @@ def reservation(turn: Turn[WaitingJob]) -> dict[str, Any]:
 def explain(job: Job, turn: Turn[WaitingJob], before: Streak | None = None) -> list[Blocker]:
     """Everything that keeps it from starting, most telling first. Empty: it is about to be placed. That it was evicted
     keeps it from nothing."""
-    blockers = turn.blockers
+    blockers = access.told(turn.blockers, job.username)
     if any(blocker.kind == "parked" for blocker in blockers):
         return blockers
     before = before or earlier(job)

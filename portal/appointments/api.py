@@ -20,7 +20,7 @@ from clusters.appointments import services
 from clusters.appointments.queries import as_value, rows
 from clusters.models import Appointment
 from clusters.vcs.grants import usable_by
-from portal.shared.api.bodies import STORABLE, Flag, ShortText, V1Body, WholeNumber, absent, read
+from portal.shared.api.bodies import SEEN, STORABLE, Flag, ShortText, V1Body, WholeNumber, absent, read
 from portal.shared.api.openapi import Message, errors
 from portal.shared.api.v1 import V1View, message_response
 from portal.shared.viewer import admin_of, user_of
@@ -29,7 +29,7 @@ _NODES = "Names of its nodes. Where gpus is given in their place, these are chos
 _MOST = (1 << 31) - 1
 
 Moment = Annotated[WholeNumber, Field(ge=0, le=1 << 46, description="Milliseconds since 1970.")]
-Title = Annotated[str, Field(min_length=1, max_length=100), STORABLE]
+Title = Annotated[str, Field(min_length=1, max_length=100), STORABLE, SEEN]
 
 
 class AppointmentObject(TypedDict):

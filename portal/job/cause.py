@@ -201,6 +201,7 @@ def between(cause: Cause, job: Job, last: Attempt, *, may_read_logs: bool) -> Ca
 
 def _diagnosed(job: Job, attempt: Attempt, diagnosis: Diagnosis, more: tuple[Fact, ...], may_read_logs: bool) -> Cause:
     exit_ = _detail(attempt)
+    diagnosis = diagnosis.as_read(may_read_logs=may_read_logs)
     title, lead = _first(diagnosis.says)
     if not may_read_logs:
         ended = exit_.sentence.rstrip(".")
@@ -215,13 +216,13 @@ def _diagnosed(job: Job, attempt: Attempt, diagnosis: Diagnosis, more: tuple[Fac
         JobState.FAILED,
         title,
         lead,
-        facts=(*_facts(diagnosis, exit_, marked, may_read_logs), *more),
+        facts=(*_facts(diagnosis, exit_, marked), *more),
         evidence=(*_evidence(exit_), Fact("rule", diagnosis.rule)),
         task=diagnosis.task,
         attempt=attempt.number,
         stream=marked["stream"],
         at=marked["number"],
-        lines=diagnosis.lines if may_read_logs else (),
+        lines=diagnosis.lines,
         actions=tuple(actions),
         is_memory=diagnosis.cause == "memory",
     )
@@ -233,11 +234,11 @@ def _first(sentences: str) -> tuple[str, str]:
     return title, f"{rest}." if rest else ""
 
 
-def _facts(diagnosis: Diagnosis, exit_: exits.Exit, marked: Mapping[str, Any], may_read_logs: bool) -> Iterator[Fact]:
+def _facts(diagnosis: Diagnosis, exit_: exits.Exit, marked: Mapping[str, Any]) -> Iterator[Fact]:
     who, rather = _WHOSE[diagnosis.whose]
-    yield Fact("Blame", f"{who}{rather}", _proof(diagnosis, exit_, marked if may_read_logs else {}))
-    if diagnosis.advice and may_read_logs:
-        yield Fact("What to do", diagnosis.advice)
+    yield Fact("Blame", f"{who}{rather}", _proof(diagnosis, exit_, marked))
+    if advice := diagnosis.advice or exit_.remedy:
+        yield Fact("What to do", advice)
     if diagnosis.followed:
         yield Fact("Followed", f"{words.listing(list(diagnosis.followed))} ended because of it.")
     if diagnosis.suspects:

@@ -85,7 +85,7 @@ def strip(
     live, use_of = job.state in queries.LIVE, _in_use(use, spec)
     cells = [StripFigure("Place in the queue", words.ordinal(place), f"in {job.vc}")] if place else []
     if job.total_gpus:
-        gpus = _cell(f"GPUs · {spec.gpu_type or 'any type'}", _sums(spec, counts, "gpu_number"), live)
+        gpus = _cell(f"GPUs · {words.visible(spec.gpu_type or 'any type')}", _sums(spec, counts, "gpu_number"), live)
         cells.append(_used(gpus, use_of.get("gpu")))
     held, cores = _sums(spec, counts, "cpu_number")
     cells.append(_used(_cell("CPU", (held, cores), live, "core" if cores == 1 else "cores"), use_of.get("cpu")))

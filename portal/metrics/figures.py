@@ -17,6 +17,8 @@ from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily, Metric
 from base.files.store.state import is_store_up
 from base.wakes import processes
 from clusters.models import Node, VirtualCluster
+from clusters.nodes.queries import views_of
+from clusters.placement.fit import gpus_to_give
 from clusters.taken import sums
 from jobs import queries
 from jobs.metrics import places
@@ -105,7 +107,8 @@ def _of_jobs() -> Iterator[Metric]:
 
 
 def _of_nodes(gpus: Sequence[GpuNow]) -> Iterator[Metric]:
-    nodes = list(Node.objects.order_by("name"))
+    nodes = list(Node.objects.select_related("dedicated_to").order_by("name"))
+    views = views_of(nodes)
     names = {node.pk: node.name for node in nodes}
     taken: dict[str, list[int]] = {node.name: [0, 0, 0] for node in nodes}
     vcs: dict[str, list[int]] = {name: [0, 0, 0] for name in VirtualCluster.objects.values_list("name", flat=True)}
@@ -117,7 +120,7 @@ def _of_nodes(gpus: Sequence[GpuNow]) -> Iterator[Metric]:
         return {name: float(amounts[at] * factor) for name, amounts in sorted(sums.items())}
 
     answers = {node.name: float(node.health == Node.Health.READY) for node in nodes}
-    is_offered = {node.name: float(node.status == Node.Status.ACTIVE) for node in nodes}
+    is_offered = {node.name: float(node.offered) for node in views}
     yield by("node", "node_up", "Whether its engine answers", answers)
     yield by("node", "node_offered", "Whether new tasks are placed there", is_offered)
     yield by("node", "node_cpus", "Cores", {node.name: float(node.cpus) for node in nodes})
@@ -125,6 +128,8 @@ def _of_nodes(gpus: Sequence[GpuNow]) -> Iterator[Metric]:
     yield by("node", "node_memory_bytes", "Memory", {node.name: float(node.memory_mb * _MB) for node in nodes})
     yield by("node", "node_memory_taken_bytes", "Memory that tasks hold", of(taken, 1, _MB))
     yield by("node", "node_gpus", "GPUs", {node.name: float(len(node.gpus)) for node in nodes})
+    free = {node.name: float(len(gpus_to_give(node))) for node in views}
+    yield by("node", "node_gpus_free", "GPUs that a task could get now", free)
     yield by("node", "node_gpus_taken", "GPUs that tasks hold", of(taken, 2))
     yield by("vc", "vc_cpus_taken", "Cores that tasks of a virtual cluster hold", of(vcs, 0))
     yield by("vc", "vc_memory_taken_bytes", "Memory that they hold", of(vcs, 1, _MB))

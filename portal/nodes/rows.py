@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -16,7 +16,7 @@ from base.accounts.viewer import Viewer
 from base.core import words
 from clusters.models import Allocation, Cluster, Node
 from clusters.nodes.queries import views_of
-from clusters.placement.fit import NodeView
+from clusters.placement.fit import NodeView, gpus_out, gpus_to_give
 from jobs import access, queries
 from jobs.models import Job
 from jobs.planning.lifecycle import JobState
@@ -57,12 +57,17 @@ class ShownNode:
         return self.squares.count("free")
 
     @property
+    def out_gpus(self) -> int:
+        return self.squares.count("out")
+
+    @property
     def url(self) -> str:
         return f"/nodes/{quote(self.view.name)}"
 
     @property
     def says(self) -> str:
-        return f"{self.view.name}: {self.free_gpus} of {len(self.view.gpus)} GPUs free"
+        out = f", {self.out_gpus} out of service" if self.out_gpus else ""
+        return f"{self.view.name}: {self.free_gpus} of {len(self.view.gpus)} GPUs free{out}"
 
     @property
     def mark_words(self) -> list[str]:
@@ -91,6 +96,7 @@ def nodes_page(viewer: Viewer) -> dict[str, Any]:
         "marks": [mark for line in lines for mark in line.view.marks],
         "free_gpus": sum(line.free_gpus for line in lines),
         "all_gpus": sum(len(line.view.gpus) for line in lines),
+        "out_gpus": sum(line.out_gpus for line in lines),
         "largest": max((line.free_gpus for line in lines), default=0),
         "away": sum(line.state == "unreachable" for line in lines),
         "reserved": reserved(viewer),
@@ -153,15 +159,19 @@ def _lines(nodes: Sequence[Node], own: Own) -> list[ShownNode]:
     return [_line(view, own, node) for view, node in zip(views_of(nodes), nodes, strict=True)]
 
 
-def _squares(
-    gpus: Iterable[str], state: str, *, out: Collection[str], own: Collection[str], taken: Collection[str]
-) -> tuple[str, ...]:
-    """A word for each GPU of a node in this state: free, mine, busy, held (not offered) or out (of service). ``out``
-    are those in quarantine, ``own`` the viewer's, ``taken`` everybody's."""
+def _squares(view: NodeView, state: str, own: Collection[str]) -> tuple[str, ...]:
+    """A word for each GPU of a node in this state: free, mine, busy, held (not offered) or out (of service). ``own``
+    are the viewer's."""
     if state == "unreachable":
-        return tuple("out" for _ in gpus)
-    idle = "free" if state == "active" else "held"
-    return tuple("out" if id in out else "mine" if id in own else "busy" if id in taken else idle for id in gpus)
+        return tuple("out" for _ in view.gpus)
+    busy, out, free = view.used_gpus - view.quarantined[0], gpus_out(view), gpus_to_give(view)
+
+    def word(id: str) -> str:
+        if id in busy:
+            return "mine" if id in own else "busy"
+        return "out" if id in out else "free" if id in free else "held"
+
+    return tuple(word(id) for id, _ in view.gpus)
 
 
 def _line(view: NodeView, own: Own, node: Node) -> ShownNode:
@@ -170,6 +180,5 @@ def _line(view: NodeView, own: Own, node: Node) -> ShownNode:
     reason = node.health_reason
     if state == "active" and not view.offered:  # its cluster lets nothing start there
         state, reason = "cordoned", view.why_not
-    mine = own.get(view.name, ())
-    shown = _squares((id for id, _ in view.gpus), state, out=view.quarantined[0], own=mine, taken=view.used_gpus)
+    shown = _squares(view, state, own.get(view.name, ()))
     return ShownNode(view, state, reason, types, node.docker_version, node.last_seen_at, shown)

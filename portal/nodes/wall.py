@@ -91,6 +91,7 @@ def wall_page(viewer: Viewer) -> dict[str, Any]:
         "blocks": [nodes[start : start + BLOCK] for start in range(0, len(nodes), BLOCK)],
         "size": "few" if len(nodes) <= 12 else "some" if len(nodes) <= BLOCK else "many",
         "free": sum(line.free_gpus for line in lines),
+        "out": sum(line.out_gpus for line in lines),
         "gpus": gpus,
         "running": sum(vc.jobs.running for vc in vcs),
         "waiting": sum(vc.jobs.waiting for vc in vcs),

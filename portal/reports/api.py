@@ -181,11 +181,11 @@ class Timeline(V1View):
         responses={200: TimelineAnswer, **errors(401)},
     )
     def get(self, request: Request) -> Response:
-        reader_of(request)
+        viewer = reader_of(request)
         texts = {name: query_text(request, name) for name in ("from", "to", "node", "vc")}
         window = read_window(texts)
         after, limit = query_number(request, "after", 0), query_number(request, "limit", _LIMIT, most=_MOST)
-        held = timeline.spans(window, node=texts["node"], vc=texts["vc"], after=after, most=limit + 1)
+        held = timeline.spans(window, viewer, node=texts["node"], vc=texts["vc"], after=after, most=limit + 1)
         more, held = len(held) > limit > 0, held[:limit]
         following = held[-1].id if more else None
         items = [HeldItem.of(one) for one in held]

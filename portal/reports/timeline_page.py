@@ -54,7 +54,7 @@ def read_window(query: Mapping[str, str]) -> TimeWindow:
 def timeline_page(span: TimeWindow, viewer: Viewer, query: dict[str, str]) -> dict[str, Any]:
     """The context of the template; its number of queries does not grow with the rows."""
     node, vc = query.get("node", ""), query.get("vc", "")
-    held = timeline.bars(span, node=node, vc=vc)
+    held = timeline.bars(span, viewer, node=node, vc=vc)
     rows = timeline.rows(held, node)
     is_table = query.get("view") == "table"
     chosen = words.whole(query.get("task")) or 0
@@ -182,7 +182,7 @@ def _card(id: int, span: TimeWindow, viewer: Viewer, query: dict[str, str]) -> d
     return {
         "span": bar,
         **_facts(bar, span),
-        "what": f"{len(bar.gpus)} {bar.gpu_type or 'GPU'}" if bar.gpus else f"{bar.cpus} CPU",
+        "what": f"{len(bar.gpus)} {words.visible(bar.gpu_type or 'GPU')}" if bar.gpus else f"{bar.cpus} CPU",
         "gpu_hours": words.hours(hours) if bar.gpus else "",
         "why_began": reasons.began,
         "why_ended": reasons.ended,

@@ -133,6 +133,21 @@ def test_an_amount_of_gpus_takes_whole_nodes_that_nobody_was_promised(root: APIC
     assert fewer["nodes"] == ["n2"]
 
 
+def test_an_amount_of_gpus_takes_no_node_that_hands_none_out(root: APIClient) -> None:
+    kind = Node.objects.get(name="n1").gpus[0]["type"]
+    refuses = {"sentence": "Node n1 cannot hand out GPUs.", "since": "2026-11-20T10:00:00+00:00", "until": ""}
+    Node.objects.filter(name="n1").update(marks={"gpus": refuses})
+    Node.objects.filter(name="n2").update(health="unreachable")
+    assert post(root, nodes=[], gpus=4, gpuType=kind, virtualCluster="nlp")[1]["nodes"] == ["n3"]
+    assert post(root, nodes=[], gpus=4, gpuType=kind, virtualCluster="vision")[0] == 409
+
+
+def test_a_title_has_no_sign_that_nobody_sees(root: APIClient) -> None:
+    status, answer = post(root, title="paper\u202eweek")
+    assert status == 400 and "has U+202E at position 6, a sign that nobody sees" in answer["message"]
+    assert post(root, title="论文 \U0001f600")[0] == 201
+
+
 def test_there_are_so_many_at_most(root: APIClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rules, "MOST", 1)
     assert post(root)[0] == 201

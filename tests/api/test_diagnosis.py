@@ -41,7 +41,8 @@ def test_the_owner_gets_cause_proof_and_changes(api: Api, alice: User, path: str
 @pytest.mark.parametrize("path", [JOB, f"{JOB}/attempts"])
 def test_a_guest_gets_the_cause_without_the_log(api: Api, path: str) -> None:
     found = told(api, None, path)
-    assert found["name"] == "Out of memory" and not {"lines", "says", "advice"} & found.keys()
+    assert found["name"] == "Out of memory" and not {"lines", "says", "open_advice"} & found.keys()
+    assert found["advice"] == "Ask for more memory."
 
 
 def test_a_guest_and_the_owner_have_answers_of_their_own(api: Api, alice: User) -> None:

@@ -70,7 +70,7 @@ def test_it_registers_a_node_with_what_its_engine_reports(gpu01: Node, root: API
         "healthReason": "",
         "resourcesTotal": {"vCores": 16, "memory": 64_000, "GPUs": 4},
         "resourcesUsed": {"vCores": 0, "memory": 0, "GPUs": 0},
-        "gpus": [{"id": str(n), "type": "A100", "inUse": False, "held": False} for n in range(4)],
+        "gpus": [{"id": str(n), "type": "A100", "inUse": False, "held": False, "free": True} for n in range(4)],
         "portRange": [30000, 39999],
         "fixedPorts": [],
         "network": "host",
@@ -301,7 +301,8 @@ WRONG: list[tuple[Any, str]] = [
     (GOOD | {"gpuExporter": "http://gpu-01/a b"}, '"gpuExporter" must not contain white space'),
     (GOOD | {"labels": ["a"]}, '"labels" must be an object'),
     (GOOD | {"labels": {"a": 1}}, '"labels.a" must be a string'),
-    (GOOD | {"labels": {"a": "b\0"}}, '"labels.a" must not contain control characters'),
+    (GOOD | {"labels": {"a": "b\0"}}, '"labels.a" must not contain control characters; it has U+0000 at position 2'),
+    (GOOD | {"gpuType": "A100\u202e"}, '"gpuType" must not contain control characters; it has U+202E at position 5'),
     (GOOD | {"labels": {"a b": "c"}}, '"labels" must have keys'),
 ]
 

@@ -14,10 +14,11 @@ from django.utils import timezone
 from playwright.sync_api import expect
 
 from base.models import User
-from clusters.models import VcGrant, VirtualCluster
+from clusters.models import Appointment, VcGrant, VirtualCluster
 from jobs import secrets, services
 from jobs.models import Attempt, Dependency, Event, Job
 from jobs.reading import read
+from jobs.waiting import why
 from jobs.waiting.queue import turns_of
 from tests import http
 from tests.builders import make_config, make_job, make_node
@@ -66,6 +67,23 @@ def test_the_why_page_leads_its_owner_there(browse: Browse, admin: User, alice: 
     ]
     assert all("Ask for 2 GPUs a task instead of 4." in page for page in pages.values())
     assert "bob/small ends." in pages[alice] and pages[alice].count("/change?") == 1, "only what can be submitted"
+
+
+@pytest.mark.parametrize("change", [{"maxRunSeconds": 6900}, {"preemptible": True}])
+def test_one_that_waits_for_an_appointment_alone_starts_with_what_is_offered(
+    change: dict[str, Any], browse: Browse, alice: User
+) -> None:
+    make_node("gpu-01", gpus=4)
+    begin = timezone.now() + timedelta(hours=2, seconds=60)
+    end = begin + timedelta(hours=2)
+    Appointment.objects.create(title="firmware", nodes=["gpu-01"], begin=begin, end=end, zone="UTC", made_by="admin")
+    job = services.submit(alice, TEXT)
+    offered = [one.change for one in why.offered(job)]
+    assert offered == [{"maxRunSeconds": 6900}, {"preemptible": True}]
+    assert browse(alice).get("/jobs/alice/large/why").content.decode().count("/change?") == 2
+    assert browse(alice).post(url({}), sent(change)).status_code == 302
+    new = Job.objects.get(name="large-2")
+    assert {turn.job.name: turn.move for turn in turns_of([new.pk]).values()} == {"large-2": "go"}
 
 
 def test_it_shows_the_difference_and_changes_nothing(browse: Browse, alice: User, large: Job) -> None:

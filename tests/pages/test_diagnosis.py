@@ -31,6 +31,7 @@ FOUND = {
     "certainty": "certain",
     "says": f"worker-1 ran out of memory. The last line is: {SECRET}.",
     "advice": "Ask for more memory.",
+    "open_advice": "Ask for more memory.",
     "task": "worker-1",
     "node": "gpu-04",
     "lines": [
@@ -82,6 +83,14 @@ def test_guests_who_may_not_read_the_log_see_nothing_out_of_it(browse: Browse, t
         shown = page(browse(None), path)
         assert "Out of memory in worker-1" in shown and "hunter2" not in shown
     assert "Retry with 2 GB" not in page(browse(None))
+
+
+def test_who_reads_no_log_is_told_what_to_do_too(browse: Browse, train: Job) -> None:
+    assert "Ask for more memory." in page(browse(None))
+    found = {**FOUND, "advice": f"Change {SECRET}.", "open_advice": ""}
+    exit_ = exits.exit_for(exits.USER_FAILED, "worker-1 ended.")
+    Attempt.objects.filter(job=train).update(diagnosis=found)
+    assert exit_.remedy in page(browse(None)) and "hunter2" not in page(browse(None))
 
 
 def test_the_button_opens_the_config_with_that_one_change(browse: Browse, train: Job, alice: User) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
+import pytest
 from django.test import Client
 
 from base.models import User
@@ -80,3 +82,33 @@ def test_what_it_asks_of_the_database_grows_with_nobody_s_jobs(
         VirtualCluster.objects.create(name=f"vc-{number}", capacity=0, max_capacity=100)
     many = [count_queries(lambda client=client, url=url: client.get(url)) for client, url in pages for _ in range(2)]
     assert many[1::2] == few[1::2] and max(many) <= 36, (few, many)
+
+
+@pytest.mark.parametrize(
+    ("marks", "values", "out"),
+    [
+        (["gpus"], {}, 4),
+        (["start"], {}, 4),
+        (["gpu 0", "gpu 1", "gpu 2", "gpu 3"], {}, 4),
+        ([], {"health": "unreachable"}, 5),
+        ([], {"status": "cordoned"}, 0),
+        ([], {"status": "draining"}, 0),
+        ([], {"closed": "a taint keeps tasks away"}, 0),
+    ],
+)
+def test_gpus_that_no_task_gets_now_are_free_on_no_page(
+    marks: list[str], values: dict[str, Any], out: int, browse: Browse, alice: User
+) -> None:
+    mark = {"sentence": "It hands out none.", "since": "2026-11-20T10:00:00+00:00", "until": ""}
+    node = make_node("gpu-01", gpus=5, marks=dict.fromkeys(marks, mark), **values)
+    _holds(make_job("bob", "runs", state="RUNNING", gpus=1, node=node), "4")
+    make_node("gpu-02", gpus=2)
+    home, nodes, wall = (browse(alice).get(path) for path in ("/", "/nodes", "/wall"))
+    assert (home.context["free_gpus"], nodes.context["free_gpus"], wall.context["free"]) == (2, 2, 2)
+    assert [share.free for share in home.context["shares"]] == [2]
+    assert [home.context["out_gpus"], nodes.context["out_gpus"], wall.context["out"]] == [out] * 3
+    assert all(("out of service" in page.content.decode().replace("</i>out of service", "")) == bool(out)
+               for page in (home, nodes, wall))  # fmt: skip
+    told = browse(alice).get("/api/v1/nodes").json()
+    assert [sum(gpu["free"] for gpu in node["gpus"]) for node in told] == [0, 2]
+    assert 'longshore_node_gpus_free{node="gpu-01"} 0.0' in browse(alice).get("/metrics").content.decode()

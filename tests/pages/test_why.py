@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,8 @@ from playwright.sync_api import expect
 
 from base.models import User
 from jobs.models import Job
-from tests.builders import make_job, make_node
+from jobs.waiting.why import turn_of, waiting_reason
+from tests.builders import make_config, make_job, make_node
 from tests.pages.conftest import Tab
 
 URL = "/jobs/alice/large/why"
@@ -43,6 +45,26 @@ def test_it_has_few_questions_for_the_database(
         make_job("bob", f"more-{number}", state="RUNNING", node=make_node(f"n{number}"))
         make_job("bob", f"waiting-{number}", gpus=3)
     assert count_queries(lambda: client.get(URL)) <= few + 2
+
+
+@pytest.mark.parametrize(("privacy", "named"), [("open", True), ("owner", False)])
+def test_for_whom_room_is_reserved_is_said_to_those_alone_who_may_know_why_that_one_waits(
+    browse: Callable[[User | None], Client], bob: User, large: Job, settings: Any, privacy: str, named: bool
+) -> None:
+    settings.JOB_PRIVACY = privacy
+    mine = make_job("bob", "mine", gpus=1)
+    reason = waiting_reason(mine, turn_of(mine))
+    [blocker] = [each for each in reason["blockers"] if each["kind"] == "reserved"]
+    assert blocker.keys() == {"kind", "sentence"}
+    assert blocker["sentence"].endswith(f" is reserved for {'alice/large' if named else 'another job'}.")
+    for path in ("/jobs/bob/mine", "/jobs/bob/mine/why", "/api/v1/user/bob/jobs/mine", "/jobs"):
+        shown = browse(bob).get(path).content.decode()
+        assert blocker["sentence"].rstrip(".") in shown and ("reserved for alice/large" in shown) == named, path
+    text = json.dumps(make_config(name="new", gpus=1))
+    told = browse(bob).post("/api/v1/jobs/validate", text, content_type="application/json").content.decode()
+    assert ("reserved for alice/large" in told) == named and "is reserved for" in told
+    own = make_job("alice", "second", gpus=1)
+    assert "reserved for alice/large" in str(waiting_reason(own, turn_of(own)))
 
 
 def test_a_job_that_does_not_wait_says_so(browse: Callable[[User | None], Client], alice: User, large: Job) -> None:

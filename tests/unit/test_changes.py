@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from clusters.appointments.rules import Holder, Span
 from clusters.engines.runtime import Look
 from clusters.placement.fit import NodeView
 from jobs.config.spec import JobSpec
 from jobs.planning.planner import plan
+from jobs.planning.queue.appointments import by_node
 from jobs.planning.queue.scene import Scene
 from jobs.planning.turns import turns
 from jobs.planning.world import JobView
@@ -33,6 +37,15 @@ def changes(jobs: Sequence[JobView], nodes: Sequence[NodeView], **more: Any) -> 
     return smallest_changes(turn, VCS)
 
 
+HOUR = timedelta(hours=1)
+KEPT = st.sampled_from(["n0", "n1", "n0 n1 n2"])
+
+
+def kept(begin: timedelta, nodes: str = "n1") -> Span:
+    """An appointment of two hours for nobody."""
+    return Span(1, "firmware", Holder(), frozenset(nodes.split()), NOW + begin, NOW + begin + 2 * HOUR)
+
+
 CASES: dict[str, tuple[Sequence[JobView], Sequence[NodeView], dict[str, Any], list[dict[str, Any]]]] = {
     "fewer GPUs a task": ([waiting(1, 4)], [BUSY], {}, [{"gpuNumber": 2}]),
     "as few as needed": ([waiting(1, 4)], [node(used_gpus=frozenset("0"))], {}, [{"gpuNumber": 3}]),
@@ -44,6 +57,25 @@ CASES: dict[str, tuple[Sequence[JobView], Sequence[NodeView], dict[str, Any], li
         [{"virtualCluster": "other"}],
     ),
     "a node that comes back": ([waiting(1, 4)], [BUSY, AWAY], {}, [{"gpuNumber": 2}, {"nodeReturns": "n2"}]),
+    "an end before the appointment, or a stop for it": (
+        [waiting(1, 4)],
+        [node()],
+        {"spans": [kept(2 * HOUR)]},
+        [{"maxRunSeconds": 6900}, {"preemptible": True}],
+    ),
+    "the longest time that ends before one of several": (
+        [waiting(1, 4)],
+        [node(), node("n2", used_gpus=frozenset("0"))],
+        {"spans": [kept(2 * HOUR), kept(HOUR), kept(3 * HOUR, "n2")]},
+        [{"maxRunSeconds": 3300}, {"preemptible": True}],
+    ),
+    "no end that is too near to be of use": (
+        [waiting(1, 4)],
+        [node()],
+        {"spans": [kept(HOUR / 5)]},
+        [{"preemptible": True}],
+    ),
+    "none while the appointment runs": ([waiting(1, 4)], [node()], {"spans": [kept(-HOUR)]}, []),
     "none for one that starts": ([waiting(1)], [node()], {}, []),
     "none for one that waits for its next try": ([waiting(1, 4, not_before=LATER)], [BUSY], {}, []),
     "none where nothing is free": ([waiting(1)], [node(used_gpus=frozenset("0123"))], {}, []),
@@ -72,18 +104,19 @@ def test_a_change_is_a_sentence_and_says_where_the_job_would_start() -> None:
 
 
 @settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow], deadline=None)
-@given(queues())
+@given(queues(), st.lists(st.builds(kept, st.sampled_from([-HOUR, HOUR / 5, HOUR, 5 * HOUR]), KEPT), max_size=3))
 def test_applied_each_of_them_makes_the_planner_start_the_job(
-    queue: tuple[list[JobView], list[NodeView], frozenset[str]],
+    queue: tuple[list[JobView], list[NodeView], frozenset[str]], spans: list[Span]
 ) -> None:
     jobs, nodes, stopped = queue
     quotas = stopping(stopped)
-    for turn in list(turns(jobs, Scene(nodes, NOW, quotas))):
+    now = {"spans": tuple(spans), "appointed": by_node(spans, NOW)}
+    for turn in list(turns(jobs, Scene(nodes, NOW, quotas, spans=spans))):
         for change in smallest_changes(turn, dict.fromkeys("abc", 100)):
             there = _nodes_with(change, nodes)
             seen = {one.name: Look(one.name, RECENTLY, True, {}) for one in there}
             changed = [_with(change, one) if one is turn.job else one for one in jobs]
-            made = plan(world(waiting=changed, nodes=there, looks=seen, quotas=quotas))
+            made = plan(world(waiting=changed, nodes=there, looks=seen, quotas=quotas, **now))
             assert turn.job.id in {one.job.id for one in made.jobs if one.placements}, change
 
 
@@ -92,7 +125,12 @@ def _with(change: Change, job: JobView) -> JobView:
     tasks, gpus = len(job.demands), job.demands[0].gpus
     tasks = asked.get("taskNumber", {}).get("w", tasks)
     other = waiting(job.id, asked.get("gpuNumber", gpus), tasks=tasks, vc=asked.get("virtualCluster", job.vc))
-    return replace(job, vc=other.vc, demands=other.demands, spec=spec(tasks))
+    extras = {name: asked[name] for name in ("maxRunSeconds", "preemptible") if name in asked}
+    return replace(job, vc=other.vc, demands=other.demands, spec=replace_extras(spec(tasks), extras))
+
+
+def replace_extras(asked: JobSpec, extras: dict[str, Any]) -> JobSpec:
+    return JobSpec.from_json({**asked.to_json(), "extras": extras})
 
 
 def _nodes_with(change: Change, nodes: Sequence[NodeView]) -> list[NodeView]:

@@ -18,6 +18,7 @@ CASES = {
     "into an empty one": ("{}", {"/b": 1}, '{ "b": 1}'),
     "without a byte order mark": ('\ufeff{"a": 1}', {"/a": 2}, '{"a": 2}'),
     "letters of all kinds": ('{"a": "x"}', {"/a": "größer"}, '{"a": "größer"}'),
+    "into an object that is missing": ('{"a": 1}', {"/b/c": 2, "/b/d": True}, '{ "b": { "d": true,"c": 2},"a": 1}'),
     "several": ('{"a": 10, "b": 20}', {"/a": 1, "/b": 2}, '{"a": 1, "b": 2}'),
 }
 
@@ -42,6 +43,8 @@ def test_what_cannot_be_changed_in_the_text_is_said(text: str) -> None:
         ({"taskNumber": {"role1": 1}}, {"/taskRoles/1/taskNumber": 1}),
         ({"gpuType": "V100"}, {"/gpuType": "V100"}),
         ({"virtualCluster": "nlp"}, {"/virtualCluster": "nlp"}),
+        ({"maxRunSeconds": 60}, {"/extras/maxRunSeconds": 60}),
+        ({"preemptible": True}, {"/extras/preemptible": True}),
     ],
 )
 def test_a_change_is_made_by_these_values(change: ChangeAsked, values: dict[str, object]) -> None:

@@ -179,6 +179,14 @@ def test_a_rule_of_an_admin_is_added_and_takes_others_out() -> None:
     assert found(task("w-0", KEY), rules=rules).cause == "exit-code"
 
 
+@pytest.mark.parametrize(("says", "is_open"), [("Ask for {what}.", False), ("Ask {node}'s admin for {task}.", True)])
+def test_an_advice_with_parts_of_a_log_is_for_those_who_may_read_it(says: str, is_open: bool) -> None:
+    text = OWN.replace("remove:", f'    next: "{says}"\nremove:')
+    one = found(task("w-0", "no license for cplex"), rules=joined([*book.own(), read(text)]))
+    assert one.advice in ("Ask for cplex.", "Ask n1's admin for w-0.")
+    assert one.as_read(may_read_logs=False).advice == (one.advice if is_open else "")
+
+
 def test_a_rule_of_an_admin_replaces_one_of_the_release() -> None:
     text = OWN.replace("id: mine", "id: gpu-broken").replace("no license for {what}", "uncorrectable ECC error")
     assert found(task("w-0", ECC), rules=joined([*book.own(), read(text)])).name == "License missing"

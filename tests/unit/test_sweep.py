@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -169,3 +170,10 @@ def test_a_sweep_of_very_many_roles_is_refused_before_its_configs_are_read() -> 
     roles = [{"name": f"w{at}", "command": "$$a$$"} for at in range(300)]
     with pytest.raises(parameters.BadSweep, match="more than 20,000 roles together"):
         expanded(config({"grid": {"a": "1..200"}}, taskRoles=roles))
+
+
+def test_the_guide_says_that_each_parameter_must_stand_in_the_config() -> None:
+    with pytest.raises(InvalidConfig) as refused:
+        expanded(config({"grid": {"a": [1], "seed": [1]}}))
+    guide = " ".join((Path(__file__).parents[2] / "docs/use/sweeps.md").read_text().split())
+    assert refused.value.problems[0].message in guide

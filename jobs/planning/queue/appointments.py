@@ -47,6 +47,10 @@ class Appointed:
         longest = UNSAID if job.most_seconds is None else timedelta(seconds=job.most_seconds)
         return self.now + longest > span.begin
 
+    def ahead_of(self, job: Any) -> list[Span]:
+        """The appointments that do not run yet and keep the job off nodes."""
+        return [span for span in self.spans if self.now < span.begin and self._keeps_off(span, job)]
+
     def blockers(self, job: Any, nodes: frozenset[str]) -> list[Blocker]:
         """Say which appointments withhold these nodes from it; the three that begin first."""
         spans = [span for span in self.spans if span.nodes & nodes and self._keeps_off(span, job)]

@@ -300,7 +300,7 @@ class Queue(Generic[JobT]):
         off = self.scene.appointed.withheld(job)
         if not others or free.place(job.demands, job.salt, job.avoid, job.vc, off) is not None:
             return []
-        return [sentences.reserved([other.job.title for other in others])]
+        return [sentences.reserved([other.job for other in others])]
 
     def left(self) -> list[NodeView]:
         """The nodes after the turns so far have taken their places."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from base.core import words
 from clusters.placement.fit import Blocker
 from jobs.planning.queue.scene import JobT, Runner, SchedulableJob
 
+_GIVES_BACK = "{} must give back the room that this job has a right to."
+_RESERVED = "The room that it would fit into is reserved for {}."
 PARKED = Blocker("parked", "Longshore could not plan this job. It looks again in a minute; its events say why.")
 
 
@@ -32,9 +35,15 @@ def stopped(vc: str) -> Blocker:
     return Blocker("vc_stopped", f"VC {vc} is stopped, so nothing new starts in it.")
 
 
-def queue(ahead: int, vc: str, waits: str = "", *, is_eldest: bool = False) -> Blocker:
+def queue(ahead: int, vc: str, waits: SchedulableJob | None = None, *, is_eldest: bool = False) -> Blocker:
     """``waits`` is the one of them without a reservation so far, if there is one; ``is_eldest`` says that it has
     waited longest of all jobs."""
+    if waits is not None:
+        return _with_names(lambda name: _queue(ahead, vc, name, is_eldest), [waits], "the first of them")
+    return _queue(ahead, vc, "", is_eldest)
+
+
+def _queue(ahead: int, vc: str, waits: str, is_eldest: bool) -> Blocker:
     jobs = "One job is" if ahead == 1 else f"{ahead:,} jobs are"
     but = "it starts before them only on room that they do not need."
     if waits:
@@ -50,13 +59,23 @@ def queue(ahead: int, vc: str, waits: str = "", *, is_eldest: bool = False) -> B
 def evicting(victims: Sequence[Runner[JobT]]) -> Blocker:
     if not victims:
         return Blocker("evicting", "The jobs that hold its room are ending; it starts when they are gone.")
-    names = words.listing(victim.job.title for victim in victims)
-    return Blocker("evicting", f"{names} must give back the room that this job has a right to.", have=names)
+    jobs = [victim.job for victim in victims]
+    return _with_names(lambda names: Blocker("evicting", _GIVES_BACK.format(names)), jobs, _others(jobs).capitalize())
 
 
-def reserved(names: Sequence[str]) -> Blocker:
-    listed = words.listing(names)
-    return Blocker("reserved", f"The room that it would fit into is reserved for {listed}.", have=listed)
+def reserved(jobs: Sequence[SchedulableJob]) -> Blocker:
+    return _with_names(lambda names: Blocker("reserved", _RESERVED.format(names)), jobs, _others(jobs))
+
+
+def _others(jobs: Sequence[SchedulableJob]) -> str:
+    return "another job" if len(jobs) == 1 else f"{len(jobs)} other jobs"
+
+
+def _with_names(of: Callable[[str], Blocker], jobs: Sequence[SchedulableJob], otherwise: str) -> Blocker:
+    """The blocker with the names of these jobs, and what it is for those who may not read why they wait or leave."""
+    owners = tuple(sorted({job.username for job in jobs}))
+    named = of(words.listing(job.title for job in jobs))
+    return replace(named, owners=owners, otherwise=of(otherwise).sentence)
 
 
 def dedicated(node: str, vc: str) -> Blocker:

@@ -87,8 +87,8 @@ def _idle(held: Sequence[GpuNow]) -> list[str]:
 
 
 def cluster(viewer: Viewer) -> dict[str, Any]:
-    """{"totals": [Total], "nodes": [ShownNode], "more_nodes": n, "shares": [Share], "free_gpus": n, "all_gpus": n,
-    "largest": n}"""
+    """{"totals": [Total], "nodes": [ShownNode], "more_nodes": n, "shares": [Share], "free_gpus": n, "out_gpus": n,
+    "all_gpus": n, "largest": n}"""
     held = queries.gpus_held(viewer.username)
     lines = node_lines(queries.by_node(held))
     with_gpus = [line for line in lines if line.squares]
@@ -100,6 +100,7 @@ def cluster(viewer: Viewer) -> dict[str, Any]:
         "bad_nodes": [line for line in lines if line.state != "active"],
         "shares": shares(require_user(viewer), lines, held) if viewer.is_authenticated and with_gpus else [],
         "free_gpus": sum(line.free_gpus for line in lines),
+        "out_gpus": sum(line.out_gpus for line in lines),
         "all_gpus": sum(len(line.squares) for line in lines),
         "largest": max((line.free_gpus for line in lines), default=0),
     }

@@ -96,6 +96,12 @@ def _storable(value: str) -> str:
     return value
 
 
+def _seen(value: str) -> str:
+    if sign := words.unseen(value):
+        raise invalid_value(f"has {sign}, a sign that nobody sees")
+    return value
+
+
 def _flag(value: Any) -> Any:
     return coerce.boolean(value.lower() if isinstance(value, str) else value)
 
@@ -115,6 +121,7 @@ def _quota(value: Any) -> int | None:
 _QUOTA: Mapping[str, Any] = {"anyOf": [{"type": "integer"}, {"type": "string"}, {"type": "null"}]}
 _FLAG: Mapping[str, Any] = {"anyOf": [{"type": "boolean"}, {"type": "string", "enum": ["true", "false"]}]}
 STORABLE = AfterValidator(_storable)
+SEEN = AfterValidator(_seen)  # of short names that lists show
 FilledText = Annotated[str, Field(min_length=1), STORABLE]
 ShortText = Annotated[str, Field(max_length=255), STORABLE]
 Password = Annotated[str, Field(min_length=6, max_length=LONGEST), STORABLE]

@@ -147,7 +147,7 @@ def shown_state(state: str, execution: str) -> str:
 
 
 def gpu_text(total: int, gpu_type: str) -> str:
-    return f"{total:,} × {gpu_type or 'any'}" if total else words.NOTHING
+    return f"{total:,} × {words.visible(gpu_type or 'any')}" if total else words.NOTHING
 
 
 def rows_of(jobs: Sequence[Mapping[str, Any]], viewer: Viewer) -> list[JobRow]:
@@ -265,8 +265,9 @@ def _first_reason(turn: Turn[WaitingJob], shapes: set[int]) -> str:
     shape = id(turn.job.demands)
     if shape in shapes or (len(shapes) + 1) * len(turn.queue.scene.nodes) <= _MOST_LOOKS:
         shapes.add(shape)
-        return turn.blockers[0].sentence
-    return turn.rules[0].sentence if turn.rules else "It does not fit on the nodes as they are now."
+        return access.told(turn.blockers[:1], turn.job.username)[0].sentence
+    told = access.told(turn.rules[:1], turn.job.username)
+    return told[0].sentence if told else "It does not fit on the nodes as they are now."
 
 
 def _said_of(before: Streak) -> str:

@@ -147,8 +147,9 @@ def diagnosis(attempt: Attempt, *, may_read_logs: bool) -> shapes.AttemptDiagnos
     known = from_json(attempt.diagnosis)
     if known is None:
         return None
-    hidden = () if may_read_logs else ("says", "advice", "lines")
-    return cast(shapes.AttemptDiagnosis, {name: value for name, value in asdict(known).items() if name not in hidden})
+    told = asdict(known.as_read(may_read_logs=may_read_logs))
+    hidden = ("open_advice",) if may_read_logs else ("open_advice", "says", "lines")
+    return cast(shapes.AttemptDiagnosis, {name: value for name, value in told.items() if name not in hidden})
 
 
 def attempt_item(job: Job, attempt: Attempt, *, may_read_logs: bool) -> shapes.AttemptItem:

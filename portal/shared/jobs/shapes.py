@@ -117,7 +117,10 @@ class StartingChange(V1Answer):
     sentence: str
     change: Annotated[
         dict[str, int | str | dict[str, int]],
-        Field(description="One of gpuNumber, gpuType, taskNumber ({role: n}), virtualCluster, jobEnds, nodeReturns."),
+        Field(
+            description="One of maxRunSeconds, preemptible, gpuNumber, gpuType, taskNumber ({role: n}), "
+            "virtualCluster, jobEnds, nodeReturns."
+        ),
     ]
     nodes: Annotated[list[str], BeforeValidator(lambda placements: [each.node for each in placements])] = called(
         "placements", description="Where each task would start."
@@ -176,8 +179,8 @@ class DiagnosisAction(TypedDict):
 
 
 class AttemptDiagnosis(TypedDict):
-    """Why an attempt failed (docs/use/diagnosis.md). ``says``, ``advice`` and ``lines`` are for those alone who may
-    read the log."""
+    """Why an attempt failed (docs/use/diagnosis.md). ``says`` and ``lines`` are for those alone who may read the log,
+    and so is an ``advice`` that has something out of it, which is empty for others."""
 
     cause: str
     name: str
@@ -189,8 +192,8 @@ class AttemptDiagnosis(TypedDict):
     followed: list[str]
     suspects: list[str]
     actions: list[DiagnosisAction]
+    advice: str
     says: NotRequired[str]
-    advice: NotRequired[str]
     lines: NotRequired[list[ProofLine]]
 
 

@@ -51,7 +51,7 @@ def ran(at: float, hours: float, waited: float | None = 0.0, **more: Any) -> Hol
 
 def test_what_a_job_asked_for_beside_its_size_outlives_it(cluster: Cluster) -> None:
     cluster.add_node(gpus=2, gpu_type="A100", labels={"rack": "r1"})
-    extras = {"preemptible": True, "maxRunSeconds": 600, "priority": 5, "nodeLabels": {"rack": "r1"}}
+    extras = {"preemptible": True, "maxRunSeconds": 600, "priority": -5, "nodeLabels": {"rack": "r1"}}
     cluster.submit(name="one", gpuType="A100", roles=[{"gpuNumber": 1, "taskNumber": 2}], extras=extras)
     cluster.submit(name="plain")
     cluster.settle()

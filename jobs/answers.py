@@ -10,6 +10,7 @@ from django.db.models import Count, Q, Sum
 from django.utils import timezone
 
 from base.core.signals import LiveJobs
+from base.models import User
 from jobs import queries
 from jobs.models import Attempt, Event, UserRest
 from jobs.planning.lifecycle import JobState
@@ -52,8 +53,9 @@ def note(sender: Any, node: str, kind: str, reason: str, **_: Any) -> None:
 
 
 def forget(sender: Any, instance: Any, **_: Any) -> None:
-    """Who is deleted does not rest; another user may get the name."""
-    UserRest.objects.filter(username=instance.username).delete()
+    """Nobody rests for a user or a virtual cluster that is deleted; another one may get the name."""
+    of = {"username": instance.username} if isinstance(instance, User) else {"vc": instance.name}
+    UserRest.objects.filter(**of).delete()
 
 
 def _counted(jobs: Any, by: str) -> dict[str, LiveJobs]:

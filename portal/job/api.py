@@ -119,7 +119,7 @@ class Release(V1View):
 class Priority(V1View):
     @extend_schema(
         summary="Change the priority of a waiting job",
-        description="An admin may set any, the owner of the job a lower one.",
+        description="An admin may set any, the owner of the job one as high as they may submit.",
         request=shapes.PriorityValue,
         responses={202: Message, **errors(400, 401, 403, 404, 409)},
     )

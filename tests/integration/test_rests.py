@@ -186,6 +186,15 @@ def test_a_pass_asks_for_it_only_where_jobs_are_evicted_and_then_as_often_for_ma
     assert asked == [["SELECT", "INSERT", "SELECT"]] * 2
 
 
+def test_nobody_rests_for_a_virtual_cluster_that_was_deleted() -> None:
+    now = timezone.now()
+    for vc in ("b", "c"):
+        made = VirtualCluster.objects.create(name=vc)
+        UserRest.objects.create(username="bob", vc=vc, evictions=1, counted=now, last=now)
+    made.delete()
+    assert [rest.vc for rest in UserRest.objects.all()] == ["b"]
+
+
 def test_nobody_rests_any_more_who_is_deleted_or_was_not_evicted_for_long(
     cluster: Cluster, admin: User, bob: User
 ) -> None:

@@ -6,13 +6,16 @@ Each figure is printed (``pytest -s``) and held: it may become better, and not w
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from clusters.placement.shares import Quota, Right, pool_totals, quotas
-from jobs.planning.queue.scene import Policy
+from jobs.planning.queue.scene import LONGEST_REST, MOST_EVICTIONS, Policy, Rests, rests_after
 from jobs.planning.turns import Move, turns
-from tests.unit.queue_model import Play, Played, node, shape
+from tests.unit.queue_model import NOW, Play, Played, node, shape
 
 ENDLESS = 10**9
 PASS = 15  # seconds from one look at the queue to the next
@@ -150,3 +153,23 @@ def test_shapes_have_a_depth() -> None:
     assert not [turn for turn in turns(play.waiting, play.scene(), only_tried=True) if turn.move is Move.GO]
     play.policy = Policy(depth=60)
     assert [turn.job.id for turn in play.turns() if turn.move is Move.GO] == [100]
+
+
+@given(
+    st.lists(st.tuples(st.integers(-90, 90), st.integers(0, 90)), max_size=12),
+)
+def test_a_clock_that_is_set_back_makes_nobody_rest_longer(moves: list[tuple[int, int]]) -> None:
+    """Each eviction has its day and how many days its job has run: the days come in any order."""
+    rests: Rests = {}
+    for day, ran in moves:
+        now = NOW + timedelta(days=day)
+        rests = rests_after(rests, [("u", "a", now - timedelta(days=ran))], now)
+        assert rests["u", "a"].evictions <= min(len(moves), MOST_EVICTIONS)
+        assert rests["u", "a"].until <= now + LONGEST_REST
+
+
+def test_those_who_leave_for_one_owner_count_once_though_the_clock_was_set_back() -> None:
+    started = NOW - timedelta(hours=1)
+    once = rests_after({}, [("u", "a", started)], NOW)
+    back = NOW - timedelta(minutes=1)
+    assert rests_after(once, [("u", "a", started)], back)["u", "a"].evictions == 1

@@ -73,7 +73,7 @@ class Resting:
 
     @property
     def until(self) -> datetime:
-        return self.last + min(LONGEST_REST, 2.0**self.evictions * REST)
+        return self.last + min(LONGEST_REST, 2.0 ** min(self.evictions, MOST_EVICTIONS) * REST)
 
     def on_clock(self, today: datetime, now: datetime) -> Resting:
         """The same by a clock that says ``now`` when this one says ``today``; none of it comes later than that."""
@@ -88,8 +88,8 @@ def rests_after(rests: Rests, evicted: Iterable[tuple[str, str, datetime | None]
     """The rests once these borrowers, each its user, its virtual cluster and when it started, are evicted as well."""
     after = dict(rests)
     for username, vc, started in evicted:
-        rest = after.get((username, vc), Resting(0, now, now))
-        evictions = max(0, rest.evictions - (now - rest.last) // QUIET)
+        rest = after.get((username, vc), Resting(0, now, now)).on_clock(now, now)
+        evictions = max(0, min(rest.evictions, MOST_EVICTIONS) - (now - rest.last) // QUIET)
         if not evictions or started is None or started >= rest.counted:
             after[username, vc] = Resting(min(evictions + 1, MOST_EVICTIONS), now, now)
         else:

@@ -24,7 +24,8 @@ from clusters.placement.shares import above_ceiling, is_within, rank
 from jobs.planning.queue import limits, sentences
 from jobs.planning.queue.free import FreeInRound, Shape
 from jobs.planning.queue.lines import BY_SUBMISSION, Queue, VcQueue, in_order
-from jobs.planning.queue.next_capacity import room_to_come
+from jobs.planning.queue.next_capacity import owners_in_the_way, room_to_come
+from jobs.planning.queue.places import could_be_below, place, place_within
 from jobs.planning.queue.reservations import Reservation, end_of_guest, leaves_in_time, may_be_guest
 from jobs.planning.queue.scene import JobT, Runner, Scene
 
@@ -42,7 +43,8 @@ class Turn(Generic[JobT]):
     ``placements`` are those of a job that goes, ``is_guest`` whether they are reserved for another one. ``victims`` are
     the jobs evicted for it, ``awaits`` those that end already. ``behind`` is the job that starts before it in its
     virtual cluster; ``ceiling`` and ``cap`` name the resources in which the one of its virtual cluster, or that of its
-    user, is in the way. ``error`` is what planning it raised.
+    user, is in the way; ``owners`` are virtual clusters within whose guarantees its room is used, so that none is kept
+    for it. ``error`` is what planning it raised.
     """
 
     job: JobT
@@ -57,6 +59,7 @@ class Turn(Generic[JobT]):
     awaits: bool = False
     ceiling: Sequence[str] = ()
     cap: Sequence[str] = ()
+    owners: Sequence[str] = ()
 
     @property
     def ahead(self) -> Sequence[JobT]:
@@ -103,6 +106,8 @@ class Turn(Generic[JobT]):
             blockers.append(limits.ceiling(job, self.ceiling, queue, self.behind))
         if self.cap:
             blockers.append(limits.cap(job, self.cap, queue))
+        if self.owners:
+            blockers.append(sentences.owners(job, self.owners))
         if self.behind is not None and not self.ceiling:
             has_reservation = any(other.job.id == self.behind.id for other in queue.reservations)
             waits = "" if has_reservation else self.behind.title
@@ -183,7 +188,11 @@ class _Round(Generic[JobT]):
 
     def _is_hopeless(self, line: VcQueue[JobT], job: JobT) -> bool:
         """Whether the job is skipped whatever else this round brings. It is asked of very many jobs."""
-        if line.first_blocked is None or (key := self._shape(job)) not in self.no_room:
+        if not line.waits or (key := self._shape(job)) not in self.no_room:
+            return False
+        if line.first_blocked is None and key not in line.hindered:
+            return False
+        if self.free.owned is not None and key not in line.takes_nothing_gathered:
             return False
         return not self.reservations or key in self.no_room_at_all or not self._is_asked_as_guest(line, job)
 
@@ -242,27 +251,29 @@ class _Round(Generic[JobT]):
             return self._skipped(line, job)
         key = self._shape(job)
         if key not in self.no_room:
-            placements, above = self._place(line, job, self.free.left)
+            placements, above = place(line, job, self.free.left)
             if placements is not None:
                 if not line.borrows_after_all(job, placements):
-                    return self._go(line, job, placements)
+                    return self._go(line, job, placements, self.free.left)
                 self.free.left.give_back(demands, placements)
-                within = self._place_within(line, job)
-                return self._go(line, job, within) if within is not None else None
+                within = place_within(line, job, self.free.left)
+                return self._go(line, job, within, self.free.left) if within is not None else None
             if above:
                 return self._at_ceiling(line, job, above)
             self.no_room[key] = demands
             line.missed += 1
+        if (gathered := self._place_as_owner(line, job, key)) is not None:
+            return self._go(line, job, *gathered)
         end = None
         if self.reservations and key not in self.no_room_at_all and self._is_asked_as_guest(line, job):
             line.guests += 1
             end = end_of_guest(job, self.scene, self.latest, self.too_late.get(key))
         if end is not None:
-            placements = self._place(line, job, self.free.whole)[0]
+            placements = place(line, job, self.free.whole)[0]
             if placements is None:
                 self.no_room_at_all[key] = demands
             elif leaves_in_time(job, placements, end, self.reservations, self.scene.rounded_now):
-                return self._go(line, job, placements, is_guest=True)
+                return self._go(line, job, placements, self.free.whole, is_guest=True)
             else:
                 self.free.whole.give_back(demands, placements)
                 self.too_late[key] = min(end, self.too_late.get(key, end))
@@ -271,10 +282,10 @@ class _Round(Generic[JobT]):
         return self._skipped(line, job)
 
     def _go(
-        self, line: VcQueue[JobT], job: JobT, placements: Sequence[Placement], *, is_guest: bool = False
+        self, line: VcQueue[JobT], job: JobT, placements: Sequence[Placement], by: FreeNodes, *, is_guest: bool = False
     ) -> Turn[JobT]:
         self.queue.taken.append((job, placements))
-        self.free.take(job.demands, placements, is_guest=is_guest)
+        self.free.take(job.demands, placements, by)
         if line.tracks_use:
             line.take(job, self.queue.amount(job, placements))
         return Turn(job, Move.GO, self.queue, placements, is_guest=is_guest)
@@ -300,54 +311,42 @@ class _Round(Generic[JobT]):
         line.unlimited.add(line.kind(job))
         return None
 
-    def _place(self, line: VcQueue[JobT], job: JobT, free: FreeNodes) -> tuple[Sequence[Placement] | None, list[str]]:
-        """Places that keep the ceiling, also where the types of GPUs have ceilings of their own and the job leaves the
-        type open; and, where there are none for that reason, the resources above it."""
-        above: list[str] = []
-        for demands in (job.demands, *self.queue.typed(job.demands, line.quota.ceiling)):
-            placements = free.place(demands, job.salt, job.avoid, job.vc, self.withheld(job))
-            if placements is None:
-                continue
-            over = above_ceiling(line.use, self.queue.amount(job, placements), line.quota) if line.quota.ceiling else []
-            if not over:
-                return placements, []
-            above = above or over
-            free.give_back(demands, placements)
-        return None, above
-
-    def _place_within(self, line: VcQueue[JobT], job: JobT) -> Sequence[Placement] | None:
-        """Places with GPUs of a type of which it stays within the guarantee, for a job that leaves the type open."""
-        for demands in self.queue.typed(job.demands, line.quota.guarantee):
-            placements = self.free.left.place(demands, job.salt, job.avoid, job.vc, self.withheld(job))
+    def _place_as_owner(
+        self, line: VcQueue[JobT], job: JobT, key: Shape
+    ) -> tuple[Sequence[Placement], FreeNodes] | None:
+        """Places for a job within the guarantee, on what is gathered for others that are beyond theirs."""
+        if self.free.owned is None or key in line.takes_nothing_gathered:
+            return None
+        if is_within(line.use, self.queue.asked(job.demands), line.quota):
+            free = self.free.owned.copy()
+            for ours in self.reservations:
+                if ours.job.vc == line.vc and ours.yields:
+                    free.set_aside(ours.demands, ours.nodes)
+            placements, _ = place(line, job, free)
+            if placements is not None and not line.stays_within_limits(job, placements):
+                free.give_back(job.demands, placements)
+                placements = place_within(line, job, free)
             if placements is not None:
-                if line.stays_within_limits(job, placements):
-                    return placements
-                self.free.left.give_back(demands, placements)
+                return placements, free
+        line.takes_nothing_gathered.add(key)
         return None
 
     def _at_ceiling(self, line: VcQueue[JobT], job: JobT, above: Sequence[str]) -> Turn[JobT]:
         """The turn of a job that finds room only above its ceiling."""
-        if self._could_be_below(line, job):
+        if could_be_below(line, job, self.free.empty):
             line.wait_for_ceiling(job, [*above, "gpu"])
         return Turn(job, Move.SKIP, self.queue, ceiling=above)
-
-    def _could_be_below(self, line: VcQueue[JobT], job: JobT) -> bool:
-        """Whether its places could keep the ceiling if nothing ran."""
-        free = self.free.empty
-        for demands in (job.demands, *self.queue.typed(job.demands, line.quota.ceiling)):
-            placements = free.place(demands, vc=job.vc, withheld=self.withheld(job))
-            if placements is not None:
-                free.give_back(demands, placements)
-                if not above_ceiling({}, self.queue.amount(job, placements), line.quota):
-                    return True
-        return False
 
     # --- reservations, guests, evictions -----------------------------------------------------------------------------
 
     def _wait(self, line: VcQueue[JobT], job: JobT) -> Turn[JobT]:
         """Make a job the first of its virtual cluster without room, and reserve what it gets next. Where no more can be
         reserved, those behind it start beside what is reserved for others, unless it has waited longest of all: as its
-        virtual cluster then comes to use less than the others, its turn comes before theirs."""
+        virtual cluster then comes to use less than the others, its turn comes before theirs. Nothing is reserved where
+        owners are in the way of a job beyond the guarantee."""
+        if owners := owners_in_the_way(line, job):
+            line.hindered.add(self._shape(job))
+            return Turn(job, Move.SKIP, self.queue, owners=owners)
         is_full = len(self.reservations) >= self.scene.policy.reservations
         coming, above = (None, ()) if is_full else room_to_come(line, job, self.free.untouched)
         if coming is None and above:
@@ -357,13 +356,14 @@ class _Round(Generic[JobT]):
             line.closed = job.id == self._eldest()
             return Turn(job, Move.RESERVE, self.queue)
         self.queue.evicted.update(victim.job.id for victim in coming.victims)
-        if (coming.victims or coming.awaits) and is_within(line.use, self.queue.asked(job.demands), line.quota):
+        has_right = is_within(line.use, self.queue.asked(job.demands), line.quota)
+        if (coming.victims or coming.awaits) and has_right:
             line.reclaimed = self.queue.asked(job.demands)
-        reservation = Reservation(job, coming.demands, coming.nodes, coming.moment)
+        reservation = Reservation(job, coming.demands, coming.nodes, coming.moment, not has_right)
         self.reservations.append(reservation)
         if reservation.moment is not None:
             self.latest = max(reservation.moment, self.latest or reservation.moment)
-        self.free.left.set_aside(reservation.demands, reservation.nodes)
+        self.free.set_aside(reservation.demands, reservation.nodes, yields=reservation.yields)
         victims, awaits = coming.victims, coming.awaits
         return Turn(job, Move.RESERVE, self.queue, reservation=reservation, victims=victims, awaits=awaits)
 

@@ -77,7 +77,7 @@ class Play:
     def step(self, seconds: int = 0) -> list[Turn[Played]]:
         """Time passes, what is over ends, and the turns are carried out."""
         self.now += timedelta(seconds=seconds)
-        self.running = {id: one for id, one in self.running.items() if not self._is_over(one[0])}
+        self.running = {id: one for id, one in self.running.items() if not self.is_over(one[0])}
         made = self.turns()
         for turn in made:
             if turn.move is Move.GO:
@@ -133,8 +133,9 @@ class Play:
             for demand, place in zip(job.shape, self.running[job.id][1], strict=True)
         )
 
-    def _is_over(self, job: Played) -> bool:
-        return job.started_at is not None and self.now >= job.started_at + timedelta(seconds=job.seconds)
+    def is_over(self, job: Played, later: float = 0) -> bool:
+        """Whether it has run as long as it runs, or will have in so many seconds."""
+        return job.started_at is not None and self.now >= job.started_at + timedelta(seconds=job.seconds - later)
 
 
 def _ports(place: Placement) -> tuple[int, ...]:

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
+from clusters.placement.free import FreeNodes
 from clusters.placement.shares import Right, pool_totals, quotas
 from jobs.planning.queue.scene import Policy
 from jobs.planning.turns import Move, turns
@@ -107,3 +110,84 @@ def test_shapes_have_a_depth() -> None:
     assert not [turn for turn in turns(play.waiting, play.scene(), only_tried=True) if turn.move is Move.GO]
     play.policy = Policy(depth=60)
     assert [turn.job.id for turn in play.turns() if turn.move is Move.GO] == [100]
+
+
+def keep_busy(play: Play, vc: str, gpus: int, first: int, **values: object) -> None:
+    """Whenever fewer of its one-GPU jobs than that wait or run on, the team submits others."""
+    jobs = [*play.waiting, *(one for one, _ in play.running.values() if not play.is_over(one, PASS))]
+    ours = sum(one.vc == vc and one.name.startswith("small") for one in jobs)
+    for at in range(ours, gpus):
+        id = first + at
+        play.waiting.append(job(id, vc, name=f"small{id}", since=f"{id:09}", **values))
+
+
+def used_by(play: Play, vc: str) -> int:
+    return sum(sum(each.gpus for each in one.shape) for one, _ in play.running.values() if one.vc == vc)
+
+
+def test_hog() -> None:
+    """A gang of all GPUs, of a team with half of them, while the other team keeps most of its half busy: the others of
+    its team, and whoever borrows, go on as if it did not wait."""
+    play = cluster(8, "AA", a=Right(50), b=Right(50))
+    least: dict[str, int] = {}
+    for at in range(200):
+        for vc, gpus in {"a": 5, "b": 7, "c": 4}.items():
+            keep_busy(play, vc, gpus, 1000 * at + {"a": 200, "b": 400, "c": 600}[vc], seconds=60 + 10 * (at % 7))
+        if at == 20:
+            play.waiting.append(job(1, "a", shape=shape(2, 8), seconds=600, since="0"))
+        play.step(PASS)
+        if at > 20:
+            least = {vc: min(least.get(vc, 99), used_by(play, vc)) for vc in "abc"}
+    print(f"hog: GPUs in use at least {least}")
+    assert least == {"a": 5, "b": 7, "c": 4}
+    [why] = [turn.blockers for turn in play.turns() if turn.job.id == 1]
+    [kept] = [each.sentence for each in why if each.kind == "owners"]
+    assert kept == (
+        "VC b uses room within its guarantee that this job would need, and with it VC a would be beyond its own: no "
+        "room is kept for it, and those behind it go on. An appointment would give it the room; it may also ask for "
+        "fewer GPUs."
+    )
+
+
+def test_a_gang_beyond_the_guarantee_gathers_what_no_owner_holds() -> None:
+    """Borrowers come without end, and the other team rests: what borrowers leave is kept for the gang."""
+    play = cluster(8, "AA", a=Right(50), b=Right(50))
+    for at in range(40):
+        keep_busy(play, "c", 16, 1000 * at + 600, seconds=60)
+        if at == 3:
+            play.waiting.append(job(1, "a", shape=shape(2, 8), seconds=600, since="0"))
+        play.step(PASS)
+    assert 1 in play.started
+    play.waiting.append(job(2, "b", 4, seconds=60, since="1"))
+    play.step(PASS)
+    play.step(PASS)
+    assert 2 in play.started, "an owner takes back what is its own"
+
+
+def test_an_owner_takes_what_a_gang_beyond_its_guarantee_has_gathered() -> None:
+    """Also where its turn comes after that of the gang, since one before it in its own queue borrows."""
+    play = cluster(4, "AA", a=Right(50), b=Right(50))
+    play.waiting = [job(1, "c", 3, seconds=ENDLESS), job(2, "c", 3, seconds=ENDLESS)]
+    play.step()
+    play.waiting = [job(10, "a", shape=shape(2, 4), since="1"), job(11, "b", shape=shape(2, 3, 30), since="2")]
+    play.waiting += [job(12, "b", 1, since="3"), job(13, "c", 1, since="4"), job(14, "c", 1, since="5")]
+    assert [turn.job.id for turn in play.turns() if turn.move is Move.GO] == [12]
+
+
+@pytest.mark.parametrize(("shapes", "most"), [(1, 10), (10_000, 3 * 100)])
+def test_many_gangs_beyond_the_guarantee_take_a_pass_no_more_work(
+    shapes: int, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play = cluster(8, "AA", a=Right(50), b=Right(50))
+    play.policy = Policy(depth=90)
+    play.waiting = [job(1, "b", 8, seconds=ENDLESS)]
+    play.step()
+    gangs = [shape(2, 8, 1 + at) for at in range(min(shapes, 60))]
+    gangs = [gangs[at % len(gangs)] if shapes > 1 else gangs[0] for at in range(10_000)]
+    play.waiting = [job(10 + at, "a", shape=each) for at, each in enumerate(gangs)] + [job(20_000, "a")]
+    searched: list[object] = []
+    search = FreeNodes.place
+    monkeypatch.setattr(FreeNodes, "place", lambda *one, **more: searched.append(one) or search(*one, **more))
+    made = list(turns(play.waiting, play.scene(), only_tried=True))
+    assert [turn.job.id for turn in made if turn.move is Move.GO] == [20_000]
+    assert len(searched) <= most

@@ -24,7 +24,7 @@ from clusters.placement.shares import (
 )
 from jobs.planning.queue import reclaim
 from jobs.planning.queue.lengths import Lengths, LikeJobs
-from jobs.planning.queue.scene import REST, Policy, Runner
+from jobs.planning.queue.scene import REST, Policy, Runner, holds_at
 from jobs.planning.turns import Move, Turn
 from tests.unit.queue_model import NOW, Play, Played, node, shape
 
@@ -241,9 +241,41 @@ def test_every_job_that_waits_has_a_reason_and_each_is_true(story: list[tuple[Pl
             if "never" in found:
                 serving = [one for one in before.nodes if one.serves(turn.job.vc)]
                 assert FreeNodes(serving).place(turn.job.shape, vc=turn.job.vc) is None
+            if "owners" in found:
+                quota, vcs = before.quotas[turn.job.vc], {*turn.owners}
+                assert not is_within({}, asked(turn.job.shape), quota) and turn.job.vc not in vcs
+                theirs = [*before.scene().running(), *started(before, made)]
+                left = [hold for one in theirs if one.job.vc not in vcs for hold in one.holds]
+                assert FreeNodes(nodes_without(turn.queue.left(), left)).place(turn.job.shape, vc=turn.job.vc) is None
+                assert FreeNodes(before.nodes, empty=True).place(turn.job.shape, vc=turn.job.vc) is not None
             if found & {"gpus", "cpu", "memory", "ports", "gang", "node"}:
                 left = [one for one in turn.queue.left() if one.serves(turn.job.vc)]
                 assert FreeNodes(left).place(turn.job.shape, vc=turn.job.vc) is None
+
+
+def started(before: Play, made: list[Turn[Played]]) -> list[Runner[Played]]:
+    return [Runner(turn.job, holds_at(turn.job, turn.placements)) for turn in made if turn.move is Move.GO]
+
+
+@worlds
+@given(stories())
+def test_no_job_within_waits_for_room_that_is_kept_for_one_beyond_its_guarantee(
+    story: list[tuple[Play, list[Turn[Played]]]],
+) -> None:
+    """Unless that one is ahead of it in its own virtual cluster."""
+    for _, made in story:
+        for turn in made:
+            queue, wants, vc = turn.queue, asked(turn.job.shape), turn.job.vc
+            line = queue.lines[vc]
+            if turn.move is Move.GO or queue.types_differ or line.closed or line.exceeds_with_reclaimed(wants):
+                continue
+            if not is_within(line.use, wants, line.quota) or {each.kind for each in turn.rules} - {"queue"}:
+                continue
+            free = FreeNodes(queue.left())
+            for kept in queue.reservations:
+                if not kept.yields or kept.job.vc == vc:
+                    free.set_aside(kept.demands, kept.nodes)
+            assert free.place(turn.job.shape, turn.job.id, vc=vc) is None
 
 
 @worlds

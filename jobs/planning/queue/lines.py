@@ -15,6 +15,7 @@ from clusters.placement.fit import Blocker, Demand, NodeView, Placement, with_ta
 from clusters.placement.free import FreeNodes
 from clusters.placement.shares import Amount, Hold, above_ceiling, add, asked, exceeded, is_within, plus, rank, taken
 from jobs.planning.queue import sentences
+from jobs.planning.queue.free import Shape
 from jobs.planning.queue.reservations import Reservation
 from jobs.planning.queue.scene import JobT, Runner, Scene, SchedulableJob
 
@@ -49,6 +50,13 @@ class VcQueue(Generic[JobT]):
         self.use: dict[str, float] = dict(queue.scene.use.get(vc, {}))
         self.first_blocked: JobT | None = None  # its first job without room
         self.reclaimed: Amount = {}  # what others leave to that job: those behind it do not use up its right to it
+        # For jobs beyond the guarantee: who uses room within theirs, what is left beside those, and the shapes to which
+        # that is not enough.
+        self.owners: Sequence[str] = ()
+        self.leave: FreeNodes | None = None
+        self.hindered: set[Shape] = set()
+        # Shapes that take nothing of what is gathered for others: beyond the guarantee, or without room there.
+        self.takes_nothing_gathered: set[Shape] = set()
         self.closed = False  # nothing behind that one starts
         self.ranks: dict[int, tuple[bool, float]] = {}  # by shape of the next job, while the use stays as it is
         self.at_ceiling: dict[str, JobT] = {}  # by resource: who waits there for the ceiling
@@ -66,6 +74,11 @@ class VcQueue(Generic[JobT]):
         return self.jobs[self.at] if self.at < len(self.jobs) else None
 
     @property
+    def waits(self) -> bool:
+        """Whether one of its jobs without room has had its turn."""
+        return self.first_blocked is not None or bool(self.hindered)
+
+    @property
     def tracks_use(self) -> bool:
         """Whether the use of this virtual cluster is added up: only where it has limits, or there are others to compare
         it with."""
@@ -75,7 +88,7 @@ class VcQueue(Generic[JobT]):
         """Go on to the next job. Behind one without room only so many shapes find out that they have none either: so
         many jobs of one shape hide nobody."""
         self.at += 1
-        self.closed = self.closed or (self.missed > depth and self.first_blocked is not None)
+        self.closed = self.closed or (self.missed > depth and self.waits)
 
     def borrows_after_all(self, job: JobT, placements: Sequence[Placement]) -> bool:
         """Whether a job that left the type of its GPUs open, and therefore counts as within, gets so many of one type

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from heapq import heapify, heappop, heapreplace
@@ -21,11 +21,15 @@ from typing import Generic
 from clusters.placement.fit import Blocker, Demand, Placement
 from clusters.placement.free import FreeNodes
 from clusters.placement.shares import above_ceiling, is_within, rank
-from jobs.planning.queue import limits, sentences
+from jobs.planning.queue import limits, places
 from jobs.planning.queue.free import FreeInRound, Shape
 from jobs.planning.queue.lines import BY_SUBMISSION, Queue, VcQueue, in_order
-from jobs.planning.queue.next_capacity import owners_in_the_way, room_to_come
-from jobs.planning.queue.places import could_be_below, place, place_within
+from jobs.planning.queue.next_capacity import (
+    NextCapacity,
+    owners_in_the_way,
+    room_to_come,
+)
+from jobs.planning.queue.places import could_be_below, place, place_as_owner, place_within
 from jobs.planning.queue.reservations import Reservation, end_of_guest, leaves_in_time, may_be_guest
 from jobs.planning.queue.scene import JobT, Runner, Scene
 
@@ -87,32 +91,7 @@ class Turn(Generic[JobT]):
     @property
     def rules(self) -> list[Blocker]:
         """Its blockers that are not about room on nodes: little work even for very many jobs."""
-        job, queue = self.job, self.queue
-        now, vc = queue.scene.now, job.vc
-        if self.error is not None or (job.parked_until is not None and job.parked_until > now):
-            return [sentences.PARKED]
-        blockers: list[Blocker] = []
-        if job.not_before is not None and job.not_before > now:
-            blockers.append(sentences.delay(job.not_before, now))
-        if job.awaits:
-            blockers += [other.blocker for other in job.awaited]
-        if queue.scene.quota(vc).stopped:
-            blockers.append(sentences.stopped(vc))
-        if job.rests_until is not None and queue.lines[vc].rests(job):
-            blockers.append(sentences.rests(job, job.rests_until, now))
-        if self.victims or self.awaits:
-            blockers.append(sentences.evicting(self.victims))
-        if self.ceiling:
-            blockers.append(limits.ceiling(job, self.ceiling, queue, self.behind))
-        if self.cap:
-            blockers.append(limits.cap(job, self.cap, queue))
-        if self.owners:
-            blockers.append(sentences.owners(job, self.owners))
-        if self.behind is not None and not self.ceiling:
-            has_reservation = any(other.job.id == self.behind.id for other in queue.reservations)
-            waits = "" if has_reservation else self.behind.title
-            blockers.append(sentences.queue(len(self.ahead), vc, waits, is_eldest=queue.eldest == self.behind.id))
-        return blockers
+        return limits.rules(self)
 
 
 def turns(waiting: Sequence[JobT], scene: Scene[JobT], *, only_tried: bool = False) -> Iterator[Turn[JobT]]:
@@ -142,7 +121,6 @@ class _Round(Generic[JobT]):
         self.no_room: dict[Shape, Sequence[Demand]] = {}
         self.no_room_at_all: dict[Shape, Sequence[Demand]] = {}  # not even as a guest
         self.too_late: dict[Shape, datetime] = {}  # the first end with which a guest would stay too long
-        self.idle: dict[Shape, tuple[Sequence[Demand], bool]] = {}
 
     def turns(self) -> Iterator[Turn[JobT]]:
         heap = [self._entry(line) for line in self.lines.values()]
@@ -182,7 +160,9 @@ class _Round(Generic[JobT]):
             return True
         try:
             limited = line.is_limited(job)
-            return self._is_hopeless(line, job) if limited is False else limited is True
+            if limited:
+                return job.id not in line.below_at and not self._may_go_before(line, job)
+            return limited is False and self._is_hopeless(line, job)
         except Exception:
             return False  # its turn has the error
 
@@ -230,7 +210,7 @@ class _Round(Generic[JobT]):
             return True
         limited = line.is_limited(job)
         is_limited = limited or (limited is None and self._limited(line, job) is not None)
-        return is_limited or not self._could_hold(self._shape(job), job)
+        return (is_limited and not self._may_go_before(line, job)) or not self.free.could_hold(self._shape(job), job)
 
     def _shape(self, job: JobT) -> Shape:
         """The same for jobs that fit on the same nodes."""
@@ -246,7 +226,9 @@ class _Round(Generic[JobT]):
         """Its turn, or None where it turns out to borrow: those that do not borrow come first."""
         demands = job.demands
         if (limited := self._limited(line, job)) is not None:
-            return limited
+            if job.id in line.below_at:
+                return self._wait_for_ceiling(line, job, limited)
+            return self._go_before(line, job, limited)
         if line.rests(job) or line.exceeds_with_reclaimed(self.queue.asked(job.demands)):
             return self._skipped(line, job)
         key = self._shape(job)
@@ -262,8 +244,10 @@ class _Round(Generic[JobT]):
                 return self._at_ceiling(line, job, above)
             self.no_room[key] = demands
             line.missed += 1
-        if (gathered := self._place_as_owner(line, job, key)) is not None:
-            return self._go(line, job, *gathered)
+        if (owned := self.free.owned) is not None and key not in line.takes_nothing_gathered:
+            if gathered := place_as_owner(line, job, owned):
+                return self._go(line, job, *gathered)
+            line.takes_nothing_gathered.add(key)
         end = None
         if self.reservations and key not in self.no_room_at_all and self._is_asked_as_guest(line, job):
             line.guests += 1
@@ -277,7 +261,7 @@ class _Round(Generic[JobT]):
             else:
                 self.free.whole.give_back(demands, placements)
                 self.too_late[key] = min(end, self.too_late.get(key, end))
-        if line.first_blocked is None and self._could_hold(key, job):
+        if line.first_blocked is None and self.free.could_hold(key, job):
             return self._wait(line, job)
         return self._skipped(line, job)
 
@@ -297,12 +281,15 @@ class _Round(Generic[JobT]):
         if line.is_limited(job) is False:
             return None
         wants = self.queue.asked(job.demands)
-        if shared := [what for what in line.at_ceiling if wants.get(what)]:
+        if shared := [what for what, first in line.at_ceiling.items() if wants.get(what) and first.id != job.id]:
             line.limited.add(id(job.demands))
+            if not above_ceiling(line.use, wants, line.quota):
+                line.behind_ceiling.add(id(job.demands))
             return Turn(job, Move.SKIP, self.queue, behind=line.at_ceiling[shared[0]], ceiling=shared)
         if above := above_ceiling(line.use, wants, line.quota):
             if not above_ceiling({}, wants, line.quota):  # else it waits for another ceiling, not for others to end
                 line.wait_for_ceiling(job, above)
+                line.below_at.setdefault(job.id, places.below_at(line, job))
             line.limited.add(id(job.demands))
             return Turn(job, Move.SKIP, self.queue, ceiling=above)
         if line.has_caps and (capped := line.capped(job, wants)):
@@ -311,31 +298,51 @@ class _Round(Generic[JobT]):
         line.unlimited.add(line.kind(job))
         return None
 
-    def _place_as_owner(
-        self, line: VcQueue[JobT], job: JobT, key: Shape
-    ) -> tuple[Sequence[Placement], FreeNodes] | None:
-        """Places for a job within the guarantee, on what is gathered for others that are beyond theirs."""
-        if self.free.owned is None or key in line.takes_nothing_gathered:
-            return None
-        if is_within(line.use, self.queue.asked(job.demands), line.quota):
-            free = self.free.owned.copy()
-            for ours in self.reservations:
-                if ours.job.vc == line.vc and ours.yields:
-                    free.set_aside(ours.demands, ours.nodes)
-            placements, _ = place(line, job, free)
-            if placements is not None and not line.stays_within_limits(job, placements):
-                free.give_back(job.demands, placements)
-                placements = place_within(line, job, free)
+    def _wait_for_ceiling(self, line: VcQueue[JobT], job: JobT, limited: Turn[JobT]) -> Turn[JobT]:
+        """The turn of one that waits for the ceiling. Where guests of its virtual cluster alone are in the way, they
+        leave for it once it then starts, and until then it gets a reservation as any other."""
+        turn = self._clear_ceiling(line, job, limited)
+        wants = self.queue.asked(job.demands)
+        if turn is not limited or line.first_blocked:
+            return turn
+        if not above_ceiling(places.without_guests(line, job), wants, line.quota):
+            line.below_at[job.id] = self.scene.rounded_now
+            return replace(self._wait(line, job), ceiling=limited.ceiling)
+        return turn
+
+    def _clear_ceiling(self, line: VcQueue[JobT], job: JobT, limited: Turn[JobT]) -> Turn[JobT]:
+        if (cleared := places.room_below(line, job, self.free.untouched)) is None:
+            return limited
+        demands, found, victims = cleared
+        nodes, now = tuple(place.node for place in found), self.scene.rounded_now
+        line.first_blocked, line.below_at[job.id] = line.first_blocked or job, now
+        coming = NextCapacity(demands, nodes, now, victims, awaits=not victims)
+        return replace(self._reserve(line, job, coming), ceiling=limited.ceiling)
+
+    def _may_go_before(self, line: VcQueue[JobT], job: JobT) -> bool:
+        """Whether it only waits behind another one for the ceiling, and is asked whether it leaves before that one."""
+        if id(job.demands) not in line.behind_ceiling or self._shape(job) in self.no_room:
+            return False
+        return self._is_asked_as_guest(line, job)
+
+    def _go_before(self, line: VcQueue[JobT], job: JobT, limited: Turn[JobT]) -> Turn[JobT]:
+        """Its turn: as a guest before those that wait for the ceiling, where it leaves before they could start."""
+        if self._may_go_before(line, job) and places.may_go_before(line, job, limited.ceiling):
+            placements, above = place(line, job, self.free.left)
             if placements is not None:
-                return placements, free
-        line.takes_nothing_gathered.add(key)
-        return None
+                return self._go(line, job, placements, self.free.left, is_guest=True)
+            if not above:
+                self.no_room[self._shape(job)] = job.demands
+        return limited
 
     def _at_ceiling(self, line: VcQueue[JobT], job: JobT, above: Sequence[str]) -> Turn[JobT]:
         """The turn of a job that finds room only above its ceiling."""
+        limited = Turn(job, Move.SKIP, self.queue, ceiling=above)
         if could_be_below(line, job, self.free.empty):
             line.wait_for_ceiling(job, [*above, "gpu"])
-        return Turn(job, Move.SKIP, self.queue, ceiling=above)
+            line.below_at[job.id] = self.scene.rounded_now  # nobody goes before it
+            return self._clear_ceiling(line, job, limited)
+        return limited
 
     # --- reservations, guests, evictions -----------------------------------------------------------------------------
 
@@ -355,6 +362,9 @@ class _Round(Generic[JobT]):
         if coming is None:
             line.closed = job.id == self._eldest()
             return Turn(job, Move.RESERVE, self.queue)
+        return self._reserve(line, job, coming)
+
+    def _reserve(self, line: VcQueue[JobT], job: JobT, coming: NextCapacity[JobT]) -> Turn[JobT]:
         self.queue.evicted.update(victim.job.id for victim in coming.victims)
         has_right = is_within(line.use, self.queue.asked(job.demands), line.quota)
         if (coming.victims or coming.awaits) and has_right:
@@ -386,12 +396,3 @@ class _Round(Generic[JobT]):
             return self._is_delayed(job) or self._cannot_start(line, job)
         except Exception:
             return True
-
-    def _could_hold(self, key: Shape, job: JobT) -> bool:
-        """Whether the offered nodes could hold the job if nothing ran on them."""
-        if key not in self.idle:
-            placements = self.free.empty.place(job.demands, vc=job.vc, withheld=self.withheld(job))
-            if placements is not None:
-                self.free.empty.give_back(job.demands, placements)
-            self.idle[key] = job.demands, placements is not None
-        return self.idle[key][1]

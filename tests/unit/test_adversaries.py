@@ -191,3 +191,46 @@ def test_many_gangs_beyond_the_guarantee_take_a_pass_no_more_work(
     made = list(turns(play.waiting, play.scene(), only_tried=True))
     assert [turn.job.id for turn in made if turn.move is Move.GO] == [20_000]
     assert len(searched) <= most
+
+
+def test_ceiling() -> None:
+    """A gang waits for its team's ceiling behind a job of an hour. Small ones that say that they are short, or may be
+    evicted, use what it leaves, and it starts when it would without them."""
+    started = []
+    for fill in (False, True):
+        play = cluster(8, "AA", a=Right(25, 50), b=Right(25))
+        play.waiting = [job(1, "a", 5, seconds=3600, most=3600)]
+        play.step()
+        play.waiting = [job(2, "a", 6, seconds=600)]
+        used = []
+        for at in range(3600 // PASS + 4):
+            if fill:
+                keep_busy(play, "a", 2, 1000 * at + 200, seconds=60, most=90)
+                play.waiting += [] if at % 9 else [job(1000 * at + 300, "a", seconds=ENDLESS, preemptible=True)]
+            play.step(PASS)
+            used.append(used_by(play, "a"))
+        started.append(play.started[2])
+        print(f"ceiling: {sum(used) / len(used):.1f} of 8 GPUs in use")
+        assert max(used) <= 8
+        assert not fill or sum(used) / len(used) > 7.5
+    assert (started[1] - started[0]).total_seconds() <= PASS, "the grace"
+
+
+def test_who_does_not_leave_in_time_waits_behind_the_ceiling() -> None:
+    play = cluster(8, "AA", a=Right(25, 50), b=Right(25))
+    play.waiting = [job(1, "a", 5, seconds=600, most=600)]
+    play.step()
+    play.waiting = [
+        job(2, "a", 6),
+        job(3, "a", most=700),
+        job(4, "a"),
+        job(5, "a", 2, most=600),
+        job(6, "a", 2, most=9),
+    ]
+    made = {turn.job.id: turn for turn in play.turns()}
+    assert [id for id, turn in made.items() if turn.move is Move.GO] == [5] and made[5].is_guest
+    said = [made[id].blockers[0].sentence for id in (2, 3)]
+    assert said[0].startswith("VC a may use 8 GPUs at most; it uses 7 GPUs, and this job asks for 6 GPUs.")
+    assert said[1].endswith(
+        "a/j2 is ahead of it there; before that only those start that end in time, or that may be evicted."
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from dataclasses import replace
+from datetime import timedelta
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -346,3 +347,29 @@ def test_a_reserved_job_starts_no_later_than_without_others_behind_it(
                 play.step()
         moments.append(play.started.get(mine.id))
     assert moments[0] == moments[1] or (moments[0] and moments[1] and moments[0] < moments[1])
+
+
+@worlds
+@given(
+    st.lists(st.sampled_from([1, 2, 3, 4]), min_size=1, max_size=4), jobs(1), jobs(101), st.integers(0, 8),
+    st.sampled_from([(2, 2), (1, 2), (2, 1), (1, 1), (1, 3)]),
+)  # fmt: skip
+def test_a_job_that_waits_for_its_ceiling_starts_no_later_than_without_others_before_it(
+    gpus: list[int], first: list[Played], behind: list[Played], ceiling: int, large: tuple[int, int]
+) -> None:
+    """Whether its room is held by its own virtual cluster or by another one. With evictions that take no time."""
+    mine = Played(id=50, vc="a", since="0050", shape=shape(*large), seconds=10, most=10)
+    moments = []
+    for depth in (1000, 0):
+        nodes = [node(f"n{at}", "A" * 2 * each) for at, each in enumerate(gpus)]
+        rights = {"a": Right(25, gpu_ceiling=ceiling), "b": Right(25), "c": Right(0)}
+        play = Play(nodes, quotas(rights, *pool_totals(nodes)))
+        play.waiting = [replace(job, priority=0, most=job.seconds, preemptible=False) for job in first]
+        play.step()
+        play.policy, play.waiting = Policy(depth=depth), [mine]
+        play.waiting += [replace(job, vc="a", priority=0, most=job.seconds, seconds=3 * job.seconds) for job in behind]
+        for _ in range(40):
+            while any(turn.victims for turn in play.step(5)):
+                play.now -= timedelta(seconds=5)
+        moments.append(play.started.get(mine.id))
+    assert moments[0] == moments[1] or (moments[0] and (not moments[1] or moments[0] < moments[1]))

@@ -17,6 +17,7 @@ class FreeInRound(Generic[JobT]):
     def __init__(self, scene: Scene[JobT]) -> None:
         self._scene = scene
         self._taken: list[tuple[Sequence[Demand], Sequence[Placement]]] = []
+        self._could_hold: dict[Shape, tuple[Sequence[Demand], bool]] = {}
         self._whole: FreeNodes | None = None
         self.owned: FreeNodes | None = None  # with what yields to owners in it, where something does
 
@@ -45,6 +46,15 @@ class FreeInRound(Generic[JobT]):
     def empty(self) -> FreeNodes:
         """The capacity that would be free if nothing ran, also on nodes that nobody has seen."""
         return self._scene.idle or FreeNodes(self._scene.nodes, empty=True)
+
+    def could_hold(self, key: Shape, job: JobT) -> bool:
+        """Whether the offered nodes could hold the job if nothing ran on them."""
+        if key not in self._could_hold:
+            placements = self.empty.place(job.demands, vc=job.vc, withheld=key[2])
+            if placements is not None:
+                self.empty.give_back(job.demands, placements)
+            self._could_hold[key] = job.demands, placements is not None
+        return self._could_hold[key][1]
 
     def set_aside(self, demands: Sequence[Demand], nodes: Sequence[str], *, yields: bool) -> None:
         """Keep room for one job; where that ``yields``, owners may take it still."""

@@ -60,6 +60,10 @@ class VcQueue(Generic[JobT]):
         self.closed = False  # nothing behind that one starts
         self.ranks: dict[int, tuple[bool, float]] = {}  # by shape of the next job, while the use stays as it is
         self.at_ceiling: dict[str, JobT] = {}  # by resource: who waits there for the ceiling
+        self.below_at: dict[int, datetime | None] = {}  # by the job that waits for it: when that one likely gets below
+        self.behind_ceiling: set[int] = (
+            set()
+        )  # shapes that would be below the ceiling, and only wait behind another job
         self.limited: set[int] = set()  # shapes that the ceiling is in the way of, whatever starts in this round
         # (shape, user): those that no limit is in the way of as things are, and those at a cap whatever starts
         self.unlimited: set[tuple[int, str]] = set()
@@ -102,10 +106,11 @@ class VcQueue(Generic[JobT]):
         self.ranks[id(job.demands)] = True, rank[1]
         return True
 
-    def stays_within_limits(self, job: JobT, placements: Sequence[Placement]) -> bool:
-        """Whether the virtual cluster stays within its guarantee and below its ceiling with the job at these places."""
-        amount = self.queue.amount(job, placements)
-        return is_within(self.use, amount, self.quota) and not above_ceiling(self.use, amount, self.quota)
+    def stays_within_limits(self, job: JobT, placements: Sequence[Placement], use: Amount | None = None) -> bool:
+        """Whether the virtual cluster stays within its guarantee and below its ceiling with the job at these places;
+        ``use`` is what it uses then besides, if not what it does."""
+        amount, use = self.queue.amount(job, placements), self.use if use is None else use
+        return is_within(use, amount, self.quota) and not above_ceiling(use, amount, self.quota)
 
     def exceeds_with_reclaimed(self, asked: Amount) -> bool:
         """Whether a job that asks for this would exceed the guarantee together with the first blocked job, for which
@@ -197,20 +202,20 @@ class Queue(Generic[JobT]):
 
     @cached_property
     def _somebody_moves(self) -> bool:
-        return self._looks and any(runner.job.is_ending or runner.job.is_guest for runner in self.scene.running())
+        return self.looks and any(runner.job.is_ending or runner.job.is_guest for runner in self.scene.running())
 
     @cached_property
     def ends(self) -> Mapping[str, list[tuple[datetime, Hold]]]:
         """The holds that end on each node, with the known or likely moment, the first end first."""
         ends: dict[str, list[tuple[datetime, Hold]]] = {}
-        for runner in self.scene.running() if self._looks else ():
+        for runner in self.scene.running() if self.looks else ():
             end = self.scene.likely_end(runner.job)
             for hold in runner.holds if end is not None else ():
                 ends.setdefault(hold.node, []).append((end or self.scene.rounded_now, hold))
         return {name: sorted(each, key=itemgetter(0)) for name, each in ends.items()}
 
     @property
-    def _looks(self) -> bool:
+    def looks(self) -> bool:
         """Whether running jobs need be looked at."""
         return self.scene.changes_by_itself is not False or bool(self.scene.lengths())
 

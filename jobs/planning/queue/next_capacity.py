@@ -12,7 +12,7 @@ from typing import Generic
 from clusters.placement.fit import Demand, NodeView, Placement
 from clusters.placement.free import FreeNodes
 from clusters.placement.shares import Amount, above_ceiling, is_within, nodes_without
-from jobs.planning.queue import reclaim, reservations
+from jobs.planning.queue import places, reclaim, reservations
 from jobs.planning.queue.lines import VcQueue
 from jobs.planning.queue.reclaim import Fit
 from jobs.planning.queue.reservations import UNKNOWN
@@ -81,12 +81,15 @@ def _leave(line: VcQueue[JobT]) -> tuple[Sequence[str], FreeNodes]:
 class _Search(Generic[JobT]):
     def __init__(self, line: VcQueue[JobT], job: JobT) -> None:
         self.line, self.job, self.queue, self.scene = line, job, line.queue, line.queue.scene
+        self.use: Amount = line.use  # of its virtual cluster, as far as it stays
         self.above: list[str] = []  # resources of the ceiling that were in the way
 
     def found(self, untouched: FreeNodes) -> NextCapacity[JobT] | None:
         queue, job = self.queue, self.job
         left = [node for node in queue.left() if node.name not in self.scene.unseen]
-        has_right = is_within(self.line.use, queue.asked(job.demands), self.line.quota)
+        if job.id in self.line.below_at:
+            self.use = places.without_guests(self.line, job)
+        has_right = is_within(self.use, queue.asked(job.demands), self.line.quota)
         reclaims = has_right and reclaim.may_reclaim(job.vc, self.scene)
         runners = queue.runners if reclaims or queue.somebody_moves else []
         going = [runner for runner in runners if runner.job.is_ending or runner.job.id in queue.evicted]
@@ -141,13 +144,13 @@ class _Search(Generic[JobT]):
     def _keeps(self, placements: Sequence[Placement]) -> bool:
         """Whether the job stays within the guarantee, also of types: jobs are evicted for no other, since it would wait
         behind them."""
-        return self.line.stays_within_limits(self.job, placements)
+        return self.line.stays_within_limits(self.job, placements, self.use)
 
     def _is_below(self, placements: Sequence[Placement]) -> bool:
         return self._is_allowed(self.queue.amount(self.job, placements))
 
     def _is_allowed(self, amount: Amount) -> bool:
-        above = above_ceiling(self.line.use, amount, self.line.quota)
+        above = above_ceiling(self.use, amount, self.line.quota)
         self.above = self.above or above
         return not above
 

@@ -138,8 +138,18 @@ def choose_victims(
     return None if places is None else (chosen, places)
 
 
+def fewest(
+    candidates: Sequence[Runner[JobT]], placements: Callable[[Sequence[Runner[JobT]]], Sequence[Placement] | None]
+) -> list[Runner[JobT]] | None:
+    """The candidates, the first ones preferred, without which there are places; none of them is there in vain."""
+    if placements(candidates) is None:
+        return None
+    count = bisect_left(range(len(candidates)), 1, key=lambda n: int(placements(candidates[:n]) is not None))
+    return _needed(list(candidates[:count]), placements)
+
+
 def _needed(
-    chosen: list[Runner[JobT]], placements: Callable[[Sequence[Runner[JobT]]], list[Placement] | None]
+    chosen: list[Runner[JobT]], placements: Callable[[Sequence[Runner[JobT]]], Sequence[Placement] | None]
 ) -> list[Runner[JobT]]:
     """Return those of the chosen that are not there in vain."""
     for runner in chosen[::-1]:

@@ -120,7 +120,8 @@ class Blocker:
     """One reason why a gang does not start. kinds: gpus, cpu, memory, ports, nodes (none offered), gang (each task
     fits somewhere but not all at once), labels (of nodes), marked (the node refused the like of it), dedicated (a node
     with room serves another virtual cluster), appointment (it would run into one), reserved (the room is kept for
-    another job), evicting (what holds its room is being evicted), ceiling (of its virtual cluster), cap (of its user
+    another job), evicting (what holds its room is being evicted), owners (others, within their guarantees, hold what
+    one beyond its own needs), ceiling (of its virtual cluster), cap (of its user
     there), queue, vc_stopped, failed (an earlier attempt), delay, parked, dependency (another job must end first),
     never."""
 

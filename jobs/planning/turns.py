@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from heapq import heapify, heappop, heapreplace
@@ -21,10 +21,15 @@ from typing import Generic
 from clusters.placement.fit import Blocker, Demand, Placement
 from clusters.placement.free import FreeNodes
 from clusters.placement.shares import above_ceiling, is_within, rank
-from jobs.planning.queue import limits, sentences
+from jobs.planning.queue import limits, places
 from jobs.planning.queue.free import FreeInRound, Shape
 from jobs.planning.queue.lines import BY_SUBMISSION, Queue, VcQueue, in_order
-from jobs.planning.queue.next_capacity import room_to_come
+from jobs.planning.queue.next_capacity import (
+    NextCapacity,
+    owners_in_the_way,
+    room_to_come,
+)
+from jobs.planning.queue.places import could_be_below, place, place_as_owner, place_within
 from jobs.planning.queue.reservations import Reservation, end_of_guest, leaves_in_time, may_be_guest
 from jobs.planning.queue.scene import JobT, Runner, Scene
 
@@ -42,7 +47,8 @@ class Turn(Generic[JobT]):
     ``placements`` are those of a job that goes, ``is_guest`` whether they are reserved for another one. ``victims`` are
     the jobs evicted for it, ``awaits`` those that end already. ``behind`` is the job that starts before it in its
     virtual cluster; ``ceiling`` and ``cap`` name the resources in which the one of its virtual cluster, or that of its
-    user, is in the way. ``error`` is what planning it raised.
+    user, is in the way; ``owners`` are virtual clusters within whose guarantees its room is used, so that none is kept
+    for it. ``error`` is what planning it raised.
     """
 
     job: JobT
@@ -57,6 +63,7 @@ class Turn(Generic[JobT]):
     awaits: bool = False
     ceiling: Sequence[str] = ()
     cap: Sequence[str] = ()
+    owners: Sequence[str] = ()
 
     @property
     def ahead(self) -> Sequence[JobT]:
@@ -84,30 +91,7 @@ class Turn(Generic[JobT]):
     @property
     def rules(self) -> list[Blocker]:
         """Its blockers that are not about room on nodes: little work even for very many jobs."""
-        job, queue = self.job, self.queue
-        now, vc = queue.scene.now, job.vc
-        if self.error is not None or (job.parked_until is not None and job.parked_until > now):
-            return [sentences.PARKED]
-        blockers: list[Blocker] = []
-        if job.not_before is not None and job.not_before > now:
-            blockers.append(sentences.delay(job.not_before, now))
-        if job.awaits:
-            blockers += [other.blocker for other in job.awaited]
-        if queue.scene.quota(vc).stopped:
-            blockers.append(sentences.stopped(vc))
-        if (until := job.rests_until(queue.scene.rests)) is not None and queue.lines[vc].rests(job):
-            blockers.append(sentences.rests(job, until, now))
-        if self.victims or self.awaits:
-            blockers.append(sentences.evicting(self.victims))
-        if self.ceiling:
-            blockers.append(limits.ceiling(job, self.ceiling, queue, self.behind))
-        if self.cap:
-            blockers.append(limits.cap(job, self.cap, queue))
-        if self.behind is not None and not self.ceiling:
-            has_reservation = any(other.job.id == self.behind.id for other in queue.reservations)
-            waits = None if has_reservation else self.behind
-            blockers.append(sentences.queue(len(self.ahead), vc, waits, is_eldest=queue.eldest == self.behind.id))
-        return blockers
+        return limits.rules(self)
 
 
 def turns(waiting: Sequence[JobT], scene: Scene[JobT], *, only_tried: bool = False) -> Iterator[Turn[JobT]]:
@@ -137,7 +121,6 @@ class _Round(Generic[JobT]):
         self.no_room: dict[Shape, Sequence[Demand]] = {}
         self.no_room_at_all: dict[Shape, Sequence[Demand]] = {}  # not even as a guest
         self.too_late: dict[Shape, datetime] = {}  # the first end with which a guest would stay too long
-        self.idle: dict[Shape, tuple[Sequence[Demand], bool]] = {}
 
     def turns(self) -> Iterator[Turn[JobT]]:
         heap = [self._entry(line) for line in self.lines.values()]
@@ -177,13 +160,19 @@ class _Round(Generic[JobT]):
             return True
         try:
             limited = line.is_limited(job)
-            return self._is_hopeless(line, job) if limited is False else limited is True
+            if limited:
+                return job.id not in line.below_at and not self._may_go_before(line, job)
+            return limited is False and self._is_hopeless(line, job)
         except Exception:
             return False  # its turn has the error
 
     def _is_hopeless(self, line: VcQueue[JobT], job: JobT) -> bool:
         """Whether the job is skipped whatever else this round brings. It is asked of very many jobs."""
-        if line.first_blocked is None or (key := self._shape(job)) not in self.no_room:
+        if not line.waits or (key := self._shape(job)) not in self.no_room:
+            return False
+        if line.first_blocked is None and key not in line.hindered:
+            return False
+        if self.free.owned is not None and key not in line.takes_nothing_gathered:
             return False
         return not self.reservations or key in self.no_room_at_all or not self._is_asked_as_guest(line, job)
 
@@ -221,7 +210,7 @@ class _Round(Generic[JobT]):
             return True
         limited = line.is_limited(job)
         is_limited = limited or (limited is None and self._limited(line, job) is not None)
-        return is_limited or not self._could_hold(self._shape(job), job)
+        return (is_limited and not self._may_go_before(line, job)) or not self.free.could_hold(self._shape(job), job)
 
     def _shape(self, job: JobT) -> Shape:
         """The same for jobs that fit on the same nodes."""
@@ -237,44 +226,50 @@ class _Round(Generic[JobT]):
         """Its turn, or None where it turns out to borrow: those that do not borrow come first."""
         demands = job.demands
         if (limited := self._limited(line, job)) is not None:
-            return limited
+            if job.id in line.below_at:
+                return self._wait_for_ceiling(line, job, limited)
+            return self._go_before(line, job, limited)
         if line.rests(job) or line.exceeds_with_reclaimed(self.queue.asked(job.demands)):
             return self._skipped(line, job)
         key = self._shape(job)
         if key not in self.no_room:
-            placements, above = self._place(line, job, self.free.left)
+            placements, above = place(line, job, self.free.left)
             if placements is not None:
                 if not line.borrows_after_all(job, placements):
-                    return self._go(line, job, placements)
+                    return self._go(line, job, placements, self.free.left)
                 self.free.left.give_back(demands, placements)
-                within = self._place_within(line, job)
-                return self._go(line, job, within) if within is not None else None
+                within = place_within(line, job, self.free.left)
+                return self._go(line, job, within, self.free.left) if within is not None else None
             if above:
                 return self._at_ceiling(line, job, above)
             self.no_room[key] = demands
             line.missed += 1
+        if (owned := self.free.owned) is not None and key not in line.takes_nothing_gathered:
+            if gathered := place_as_owner(line, job, owned):
+                return self._go(line, job, *gathered)
+            line.takes_nothing_gathered.add(key)
         end = None
         if self.reservations and key not in self.no_room_at_all and self._is_asked_as_guest(line, job):
             line.guests += 1
             end = end_of_guest(job, self.scene, self.latest, self.too_late.get(key))
         if end is not None:
-            placements = self._place(line, job, self.free.whole)[0]
+            placements = place(line, job, self.free.whole)[0]
             if placements is None:
                 self.no_room_at_all[key] = demands
             elif leaves_in_time(job, placements, end, self.reservations, self.scene.rounded_now):
-                return self._go(line, job, placements, is_guest=True)
+                return self._go(line, job, placements, self.free.whole, is_guest=True)
             else:
                 self.free.whole.give_back(demands, placements)
                 self.too_late[key] = min(end, self.too_late.get(key, end))
-        if line.first_blocked is None and self._could_hold(key, job):
+        if line.first_blocked is None and self.free.could_hold(key, job):
             return self._wait(line, job)
         return self._skipped(line, job)
 
     def _go(
-        self, line: VcQueue[JobT], job: JobT, placements: Sequence[Placement], *, is_guest: bool = False
+        self, line: VcQueue[JobT], job: JobT, placements: Sequence[Placement], by: FreeNodes, *, is_guest: bool = False
     ) -> Turn[JobT]:
         self.queue.taken.append((job, placements))
-        self.free.take(job.demands, placements, is_guest=is_guest)
+        self.free.take(job.demands, placements, by)
         if line.tracks_use:
             line.take(job, self.queue.amount(job, placements))
         return Turn(job, Move.GO, self.queue, placements, is_guest=is_guest)
@@ -286,12 +281,15 @@ class _Round(Generic[JobT]):
         if line.is_limited(job) is False:
             return None
         wants = self.queue.asked(job.demands)
-        if shared := [what for what in line.at_ceiling if wants.get(what)]:
+        if shared := [what for what, first in line.at_ceiling.items() if wants.get(what) and first.id != job.id]:
             line.limited.add(id(job.demands))
+            if not above_ceiling(line.use, wants, line.quota):
+                line.behind_ceiling.add(id(job.demands))
             return Turn(job, Move.SKIP, self.queue, behind=line.at_ceiling[shared[0]], ceiling=shared)
         if above := above_ceiling(line.use, wants, line.quota):
             if not above_ceiling({}, wants, line.quota):  # else it waits for another ceiling, not for others to end
                 line.wait_for_ceiling(job, above)
+                line.below_at.setdefault(job.id, places.below_at(line, job))
             line.limited.add(id(job.demands))
             return Turn(job, Move.SKIP, self.queue, ceiling=above)
         if line.has_caps and (capped := line.capped(job, wants)):
@@ -300,54 +298,62 @@ class _Round(Generic[JobT]):
         line.unlimited.add(line.kind(job))
         return None
 
-    def _place(self, line: VcQueue[JobT], job: JobT, free: FreeNodes) -> tuple[Sequence[Placement] | None, list[str]]:
-        """Places that keep the ceiling, also where the types of GPUs have ceilings of their own and the job leaves the
-        type open; and, where there are none for that reason, the resources above it."""
-        above: list[str] = []
-        for demands in (job.demands, *self.queue.typed(job.demands, line.quota.ceiling)):
-            placements = free.place(demands, job.salt, job.avoid, job.vc, self.withheld(job))
-            if placements is None:
-                continue
-            over = above_ceiling(line.use, self.queue.amount(job, placements), line.quota) if line.quota.ceiling else []
-            if not over:
-                return placements, []
-            above = above or over
-            free.give_back(demands, placements)
-        return None, above
+    def _wait_for_ceiling(self, line: VcQueue[JobT], job: JobT, limited: Turn[JobT]) -> Turn[JobT]:
+        """The turn of one that waits for the ceiling. Where guests of its virtual cluster alone are in the way, they
+        leave for it once it then starts, and until then it gets a reservation as any other."""
+        turn = self._clear_ceiling(line, job, limited)
+        wants = self.queue.asked(job.demands)
+        if turn is not limited or line.first_blocked:
+            return turn
+        if not above_ceiling(places.without_guests(line, job), wants, line.quota):
+            line.below_at[job.id] = self.scene.rounded_now
+            return replace(self._wait(line, job), ceiling=limited.ceiling)
+        return turn
 
-    def _place_within(self, line: VcQueue[JobT], job: JobT) -> Sequence[Placement] | None:
-        """Places with GPUs of a type of which it stays within the guarantee, for a job that leaves the type open."""
-        for demands in self.queue.typed(job.demands, line.quota.guarantee):
-            placements = self.free.left.place(demands, job.salt, job.avoid, job.vc, self.withheld(job))
+    def _clear_ceiling(self, line: VcQueue[JobT], job: JobT, limited: Turn[JobT]) -> Turn[JobT]:
+        if (cleared := places.room_below(line, job, self.free.untouched)) is None:
+            return limited
+        demands, found, victims = cleared
+        nodes, now = tuple(place.node for place in found), self.scene.rounded_now
+        line.first_blocked, line.below_at[job.id] = line.first_blocked or job, now
+        coming = NextCapacity(demands, nodes, now, victims, awaits=not victims)
+        return replace(self._reserve(line, job, coming), ceiling=limited.ceiling)
+
+    def _may_go_before(self, line: VcQueue[JobT], job: JobT) -> bool:
+        """Whether it only waits behind another one for the ceiling, and is asked whether it leaves before that one."""
+        if id(job.demands) not in line.behind_ceiling or self._shape(job) in self.no_room:
+            return False
+        return self._is_asked_as_guest(line, job)
+
+    def _go_before(self, line: VcQueue[JobT], job: JobT, limited: Turn[JobT]) -> Turn[JobT]:
+        """Its turn: as a guest before those that wait for the ceiling, where it leaves before they could start."""
+        if self._may_go_before(line, job) and places.may_go_before(line, job, limited.ceiling):
+            placements, above = place(line, job, self.free.left)
             if placements is not None:
-                if line.stays_within_limits(job, placements):
-                    return placements
-                self.free.left.give_back(demands, placements)
-        return None
+                return self._go(line, job, placements, self.free.left, is_guest=True)
+            if not above:
+                self.no_room[self._shape(job)] = job.demands
+        return limited
 
     def _at_ceiling(self, line: VcQueue[JobT], job: JobT, above: Sequence[str]) -> Turn[JobT]:
         """The turn of a job that finds room only above its ceiling."""
-        if self._could_be_below(line, job):
+        limited = Turn(job, Move.SKIP, self.queue, ceiling=above)
+        if could_be_below(line, job, self.free.empty):
             line.wait_for_ceiling(job, [*above, "gpu"])
-        return Turn(job, Move.SKIP, self.queue, ceiling=above)
-
-    def _could_be_below(self, line: VcQueue[JobT], job: JobT) -> bool:
-        """Whether its places could keep the ceiling if nothing ran."""
-        free = self.free.empty
-        for demands in (job.demands, *self.queue.typed(job.demands, line.quota.ceiling)):
-            placements = free.place(demands, vc=job.vc, withheld=self.withheld(job))
-            if placements is not None:
-                free.give_back(demands, placements)
-                if not above_ceiling({}, self.queue.amount(job, placements), line.quota):
-                    return True
-        return False
+            line.below_at[job.id] = self.scene.rounded_now  # nobody goes before it
+            return self._clear_ceiling(line, job, limited)
+        return limited
 
     # --- reservations, guests, evictions -----------------------------------------------------------------------------
 
     def _wait(self, line: VcQueue[JobT], job: JobT) -> Turn[JobT]:
         """Make a job the first of its virtual cluster without room, and reserve what it gets next. Where no more can be
         reserved, those behind it start beside what is reserved for others, unless it has waited longest of all: as its
-        virtual cluster then comes to use less than the others, its turn comes before theirs."""
+        virtual cluster then comes to use less than the others, its turn comes before theirs. Nothing is reserved where
+        owners are in the way of a job beyond the guarantee."""
+        if owners := owners_in_the_way(line, job):
+            line.hindered.add(self._shape(job))
+            return Turn(job, Move.SKIP, self.queue, owners=owners)
         is_full = len(self.reservations) >= self.scene.policy.reservations
         coming, above = (None, ()) if is_full else room_to_come(line, job, self.free.untouched)
         if coming is None and above:
@@ -356,14 +362,18 @@ class _Round(Generic[JobT]):
         if coming is None:
             line.closed = job.id == self._eldest()
             return Turn(job, Move.RESERVE, self.queue)
+        return self._reserve(line, job, coming)
+
+    def _reserve(self, line: VcQueue[JobT], job: JobT, coming: NextCapacity[JobT]) -> Turn[JobT]:
         self.queue.evicted.update(victim.job.id for victim in coming.victims)
-        if (coming.victims or coming.awaits) and is_within(line.use, self.queue.asked(job.demands), line.quota):
+        has_right = is_within(line.use, self.queue.asked(job.demands), line.quota)
+        if (coming.victims or coming.awaits) and has_right:
             line.reclaimed = self.queue.asked(job.demands)
-        reservation = Reservation(job, coming.demands, coming.nodes, coming.moment)
+        reservation = Reservation(job, coming.demands, coming.nodes, coming.moment, not has_right)
         self.reservations.append(reservation)
         if reservation.moment is not None:
             self.latest = max(reservation.moment, self.latest or reservation.moment)
-        self.free.left.set_aside(reservation.demands, reservation.nodes)
+        self.free.set_aside(reservation.demands, reservation.nodes, yields=reservation.yields)
         victims, awaits = coming.victims, coming.awaits
         return Turn(job, Move.RESERVE, self.queue, reservation=reservation, victims=victims, awaits=awaits)
 
@@ -386,12 +396,3 @@ class _Round(Generic[JobT]):
             return self._is_delayed(job) or self._cannot_start(line, job)
         except Exception:
             return True
-
-    def _could_hold(self, key: Shape, job: JobT) -> bool:
-        """Whether the offered nodes could hold the job if nothing ran on them."""
-        if key not in self.idle:
-            placements = self.free.empty.place(job.demands, vc=job.vc, withheld=self.withheld(job))
-            if placements is not None:
-                self.free.empty.give_back(job.demands, placements)
-            self.idle[key] = job.demands, placements is not None
-        return self.idle[key][1]

@@ -99,7 +99,7 @@ class Play:
         return made
 
     def end(self) -> None:
-        self.running = {id: one for id, one in self.running.items() if not self._is_over(one[0])}
+        self.running = {id: one for id, one in self.running.items() if not self.is_over(one[0])}
 
     def start(self, job: Played, places: Sequence[Placement], *, is_guest: bool = False) -> None:
         self.waiting = [one for one in self.waiting if one.id != job.id]
@@ -150,8 +150,9 @@ class Play:
             for demand, place in zip(job.shape, self.running[job.id][1], strict=True)
         )
 
-    def _is_over(self, job: Played) -> bool:
-        return job.started_at is not None and self.now >= job.started_at + timedelta(seconds=job.seconds)
+    def is_over(self, job: Played, later: float = 0) -> bool:
+        """Whether it has run as long as it runs, or will have in so many seconds."""
+        return job.started_at is not None and self.now >= job.started_at + timedelta(seconds=job.seconds - later)
 
 
 def _ports(place: Placement) -> tuple[int, ...]:

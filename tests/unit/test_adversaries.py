@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clusters.placement.free import FreeNodes
 from clusters.placement.shares import Quota, Right, pool_totals, quotas
 from jobs.planning.queue.scene import LONGEST_REST, MOST_EVICTIONS, Policy, Rests, rests_after
 from jobs.planning.turns import Move, turns
@@ -173,3 +174,127 @@ def test_those_who_leave_for_one_owner_count_once_though_the_clock_was_set_back(
     once = rests_after({}, [("u", "a", started)], NOW)
     back = NOW - timedelta(minutes=1)
     assert rests_after(once, [("u", "a", started)], back)["u", "a"].evictions == 1
+
+
+def keep_busy(play: Play, vc: str, gpus: int, first: int, **values: object) -> None:
+    """Whenever fewer of its one-GPU jobs than that wait or run on, the team submits others."""
+    jobs = [*play.waiting, *(one for one, _ in play.running.values() if not play.is_over(one, PASS))]
+    ours = sum(one.vc == vc and one.name.startswith("small") for one in jobs)
+    for at in range(ours, gpus):
+        id = first + at
+        play.waiting.append(job(id, vc, name=f"small{id}", since=f"{id:09}", **values))
+
+
+def used_by(play: Play, vc: str) -> int:
+    return sum(sum(each.gpus for each in one.shape) for one, _ in play.running.values() if one.vc == vc)
+
+
+def test_hog() -> None:
+    """A gang of all GPUs, of a team with half of them, while the other team keeps most of its half busy: the others of
+    its team, and whoever borrows, go on as if it did not wait."""
+    play = cluster(8, "AA", a=Right(50), b=Right(50))
+    least: dict[str, int] = {}
+    for at in range(200):
+        for vc, gpus in {"a": 5, "b": 7, "c": 4}.items():
+            keep_busy(play, vc, gpus, 1000 * at + {"a": 200, "b": 400, "c": 600}[vc], seconds=60 + 10 * (at % 7))
+        if at == 20:
+            play.waiting.append(job(1, "a", shape=shape(2, 8), seconds=600, since="0"))
+        play.step(PASS)
+        if at > 20:
+            least = {vc: min(least.get(vc, 99), used_by(play, vc)) for vc in "abc"}
+    print(f"hog: GPUs in use at least {least}")
+    assert least == {"a": 5, "b": 7, "c": 4}
+    [why] = [turn.blockers for turn in play.turns() if turn.job.id == 1]
+    [kept] = [each.sentence for each in why if each.kind == "owners"]
+    assert kept == (
+        "VC b uses room within its guarantee that this job would need, and with it VC a would be beyond its own: no "
+        "room is kept for it, and those behind it go on. An appointment would give it the room; it may also ask for "
+        "fewer GPUs."
+    )
+
+
+def test_a_gang_beyond_the_guarantee_gathers_what_no_owner_holds() -> None:
+    """Borrowers come without end, and the other team rests: what borrowers leave is kept for the gang."""
+    play = cluster(8, "AA", a=Right(50), b=Right(50))
+    for at in range(40):
+        keep_busy(play, "c", 16, 1000 * at + 600, seconds=60)
+        if at == 3:
+            play.waiting.append(job(1, "a", shape=shape(2, 8), seconds=600, since="0"))
+        play.step(PASS)
+    assert 1 in play.started
+    play.waiting.append(job(2, "b", 4, seconds=60, since="1"))
+    play.step(PASS)
+    play.step(PASS)
+    assert 2 in play.started, "an owner takes back what is its own"
+
+
+def test_an_owner_takes_what_a_gang_beyond_its_guarantee_has_gathered() -> None:
+    """Also where its turn comes after that of the gang, since one before it in its own queue borrows."""
+    play = cluster(4, "AA", a=Right(50), b=Right(50))
+    play.waiting = [job(1, "c", 3, seconds=ENDLESS), job(2, "c", 3, seconds=ENDLESS)]
+    play.step()
+    play.waiting = [job(10, "a", shape=shape(2, 4), since="1"), job(11, "b", shape=shape(2, 3, 30), since="2")]
+    play.waiting += [job(12, "b", 1, since="3"), job(13, "c", 1, since="4"), job(14, "c", 1, since="5")]
+    assert [turn.job.id for turn in play.turns() if turn.move is Move.GO] == [12]
+
+
+@pytest.mark.parametrize(("shapes", "most"), [(1, 10), (10_000, 3 * 100)])
+def test_many_gangs_beyond_the_guarantee_take_a_pass_no_more_work(
+    shapes: int, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play = cluster(8, "AA", a=Right(50), b=Right(50))
+    play.policy = Policy(depth=90)
+    play.waiting = [job(1, "b", 8, seconds=ENDLESS)]
+    play.step()
+    gangs = [shape(2, 8, 1 + at) for at in range(min(shapes, 60))]
+    gangs = [gangs[at % len(gangs)] if shapes > 1 else gangs[0] for at in range(10_000)]
+    play.waiting = [job(10 + at, "a", shape=each) for at, each in enumerate(gangs)] + [job(20_000, "a")]
+    searched: list[object] = []
+    search = FreeNodes.place
+    monkeypatch.setattr(FreeNodes, "place", lambda *one, **more: searched.append(one) or search(*one, **more))
+    made = list(turns(play.waiting, play.scene(), only_tried=True))
+    assert [turn.job.id for turn in made if turn.move is Move.GO] == [20_000]
+    assert len(searched) <= most
+
+
+def test_ceiling() -> None:
+    """A gang waits for its team's ceiling behind a job of an hour. Small ones that say that they are short, or may be
+    evicted, use what it leaves, and it starts when it would without them."""
+    started = []
+    for fill in (False, True):
+        play = cluster(8, "AA", a=Right(25, 50), b=Right(25))
+        play.waiting = [job(1, "a", 5, seconds=3600, most=3600)]
+        play.step()
+        play.waiting = [job(2, "a", 6, seconds=600)]
+        used = []
+        for at in range(3600 // PASS + 4):
+            if fill:
+                keep_busy(play, "a", 2, 1000 * at + 200, seconds=60, most=90)
+                play.waiting += [] if at % 9 else [job(1000 * at + 300, "a", seconds=ENDLESS, preemptible=True)]
+            play.step(PASS)
+            used.append(used_by(play, "a"))
+        started.append(play.started[2])
+        print(f"ceiling: {sum(used) / len(used):.1f} of 8 GPUs in use")
+        assert max(used) <= 8
+        assert not fill or sum(used) / len(used) > 7.5
+    assert (started[1] - started[0]).total_seconds() <= PASS, "the grace"
+
+
+def test_who_does_not_leave_in_time_waits_behind_the_ceiling() -> None:
+    play = cluster(8, "AA", a=Right(25, 50), b=Right(25))
+    play.waiting = [job(1, "a", 5, seconds=600, most=600)]
+    play.step()
+    play.waiting = [
+        job(2, "a", 6),
+        job(3, "a", most=700),
+        job(4, "a"),
+        job(5, "a", 2, most=600),
+        job(6, "a", 2, most=9),
+    ]
+    made = {turn.job.id: turn for turn in play.turns()}
+    assert [id for id, turn in made.items() if turn.move is Move.GO] == [5] and made[5].is_guest
+    said = [made[id].blockers[0].sentence for id in (2, 3)]
+    assert said[0].startswith("VC a may use 8 GPUs at most; it uses 7 GPUs, and this job asks for 6 GPUs.")
+    assert said[1].endswith(
+        "a/j2 is ahead of it there; before that only those start that end in time, or that may be evicted."
+    )

@@ -25,7 +25,7 @@ from clusters.placement.shares import (
 )
 from jobs.planning.queue import reclaim
 from jobs.planning.queue.lengths import Lengths, LikeJobs
-from jobs.planning.queue.scene import LONGEST_REST, REST, Policy, Runner
+from jobs.planning.queue.scene import LONGEST_REST, REST, Policy, Runner, holds_at
 from jobs.planning.turns import Move, Turn
 from tests.unit.queue_model import NOW, Play, Played, node, shape
 
@@ -284,9 +284,41 @@ def test_every_job_that_waits_has_a_reason_and_each_is_true(story: list[tuple[Pl
             if "never" in found:
                 serving = [one for one in before.nodes if one.serves(turn.job.vc)]
                 assert FreeNodes(serving).place(turn.job.shape, vc=turn.job.vc) is None
+            if "owners" in found:
+                quota, vcs = before.quotas[turn.job.vc], {*turn.owners}
+                assert not is_within({}, asked(turn.job.shape), quota) and turn.job.vc not in vcs
+                theirs = [*before.scene().running(), *started(before, made)]
+                left = [hold for one in theirs if one.job.vc not in vcs for hold in one.holds]
+                assert FreeNodes(nodes_without(turn.queue.left(), left)).place(turn.job.shape, vc=turn.job.vc) is None
+                assert FreeNodes(before.nodes, empty=True).place(turn.job.shape, vc=turn.job.vc) is not None
             if found & {"gpus", "cpu", "memory", "ports", "gang", "node"}:
                 left = [one for one in turn.queue.left() if one.serves(turn.job.vc)]
                 assert FreeNodes(left).place(turn.job.shape, vc=turn.job.vc) is None
+
+
+def started(before: Play, made: list[Turn[Played]]) -> list[Runner[Played]]:
+    return [Runner(turn.job, holds_at(turn.job, turn.placements)) for turn in made if turn.move is Move.GO]
+
+
+@worlds
+@given(stories())
+def test_no_job_within_waits_for_room_that_is_kept_for_one_beyond_its_guarantee(
+    story: list[tuple[Play, list[Turn[Played]]]],
+) -> None:
+    """Unless that one is ahead of it in its own virtual cluster."""
+    for _, made in story:
+        for turn in made:
+            queue, wants, vc = turn.queue, asked(turn.job.shape), turn.job.vc
+            line = queue.lines[vc]
+            if turn.move is Move.GO or queue.types_differ or line.closed or line.exceeds_with_reclaimed(wants):
+                continue
+            if not is_within(line.use, wants, line.quota) or {each.kind for each in turn.rules} - {"queue"}:
+                continue
+            free = FreeNodes(queue.left())
+            for kept in queue.reservations:
+                if not kept.yields or kept.job.vc == vc:
+                    free.set_aside(kept.demands, kept.nodes)
+            assert free.place(turn.job.shape, turn.job.id, vc=vc) is None
 
 
 @worlds
@@ -357,3 +389,29 @@ def test_a_reserved_job_starts_no_later_than_without_others_behind_it(
                 play.step()
         moments.append(play.started.get(mine.id))
     assert moments[0] == moments[1] or (moments[0] and moments[1] and moments[0] < moments[1])
+
+
+@worlds
+@given(
+    st.lists(st.sampled_from([1, 2, 3, 4]), min_size=1, max_size=4), jobs(1), jobs(101), st.integers(0, 8),
+    st.sampled_from([(2, 2), (1, 2), (2, 1), (1, 1), (1, 3)]),
+)  # fmt: skip
+def test_a_job_that_waits_for_its_ceiling_starts_no_later_than_without_others_before_it(
+    gpus: list[int], first: list[Played], behind: list[Played], ceiling: int, large: tuple[int, int]
+) -> None:
+    """Whether its room is held by its own virtual cluster or by another one. With evictions that take no time."""
+    mine = Played(id=50, vc="a", since="0050", shape=shape(*large), seconds=10, most=10)
+    moments = []
+    for depth in (1000, 0):
+        nodes = [node(f"n{at}", "A" * 2 * each) for at, each in enumerate(gpus)]
+        rights = {"a": Right(25, gpu_ceiling=ceiling), "b": Right(25), "c": Right(0)}
+        play = Play(nodes, quotas(rights, *pool_totals(nodes)))
+        play.waiting = [replace(job, priority=0, most=job.seconds, preemptible=False) for job in first]
+        play.step()
+        play.policy, play.waiting = Policy(depth=depth), [mine]
+        play.waiting += [replace(job, vc="a", priority=0, most=job.seconds, seconds=3 * job.seconds) for job in behind]
+        for _ in range(40):
+            while any(turn.victims for turn in play.step(5)):
+                play.now -= timedelta(seconds=5)
+        moments.append(play.started.get(mine.id))
+    assert moments[0] == moments[1] or (moments[0] and (not moments[1] or moments[0] < moments[1]))

@@ -17,7 +17,9 @@ class FreeInRound(Generic[JobT]):
     def __init__(self, scene: Scene[JobT]) -> None:
         self._scene = scene
         self._taken: list[tuple[Sequence[Demand], Sequence[Placement]]] = []
+        self._could_hold: dict[Shape, tuple[Sequence[Demand], bool]] = {}
         self._whole: FreeNodes | None = None
+        self.owned: FreeNodes | None = None  # with what yields to owners in it, where something does
 
     @cached_property
     def untouched(self) -> FreeNodes:
@@ -45,9 +47,26 @@ class FreeInRound(Generic[JobT]):
         """The capacity that would be free if nothing ran, also on nodes that nobody has seen."""
         return self._scene.idle or FreeNodes(self._scene.nodes, empty=True)
 
-    def take(self, demands: Sequence[Demand], placements: Sequence[Placement], *, is_guest: bool) -> None:
-        """Note that a job goes where ``whole``, for a guest, or ``left`` has placed it."""
+    def could_hold(self, key: Shape, job: JobT) -> bool:
+        """Whether the offered nodes could hold the job if nothing ran on them."""
+        if key not in self._could_hold:
+            placements = self.empty.place(job.demands, vc=job.vc, withheld=key[2])
+            if placements is not None:
+                self.empty.give_back(job.demands, placements)
+            self._could_hold[key] = job.demands, placements is not None
+        return self._could_hold[key][1]
+
+    def set_aside(self, demands: Sequence[Demand], nodes: Sequence[str], *, yields: bool) -> None:
+        """Keep room for one job; where that ``yields``, owners may take it still."""
+        if self.owned is None and yields:
+            self.owned = self.left.copy()
+        self.left.set_aside(demands, nodes)
+        if self.owned is not None and not yields:
+            self.owned.set_aside(demands, nodes)
+
+    def take(self, demands: Sequence[Demand], placements: Sequence[Placement], by: FreeNodes) -> None:
+        """Note that a job goes where ``by`` has placed it."""
         self._taken.append((demands, placements))
-        other = self.left if is_guest else self._whole
-        if other is not None:
-            other.take(demands, placements)
+        for other in (self.left, self._whole, self.owned):
+            if other is not None and other is not by:
+                other.take(demands, placements)

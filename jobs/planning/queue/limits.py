@@ -1,18 +1,66 @@
-"""Says in sentences which limit of a virtual cluster or of its users keeps a job waiting, and who holds what is
+"""Says in sentences which rules keep a job waiting, and for limits of its virtual cluster or user who holds what is
 missing. Pure.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from base.core import words
 from clusters.placement.blockers import size
 from clusters.placement.fit import Blocker
+from jobs.planning.queue import sentences
 from jobs.planning.queue.lines import Queue
-from jobs.planning.queue.scene import JobT
+from jobs.planning.queue.scene import JobT, Runner
 
 MOST_NAMED = 3
+
+
+class WaitingTurn(Protocol[JobT]):
+    """The turn of a job that waits, as jobs/planning/turns.py describes it."""
+
+    job: JobT
+    queue: Queue[JobT]
+    behind: JobT | None
+    error: Exception | None
+    victims: Sequence[Runner[JobT]]
+    awaits: bool
+    ceiling: Sequence[str]
+    cap: Sequence[str]
+    owners: Sequence[str]
+
+    @property
+    def ahead(self) -> Sequence[JobT]: ...
+
+
+def rules(turn: WaitingTurn[JobT]) -> list[Blocker]:
+    job, queue = turn.job, turn.queue
+    now, vc = queue.scene.now, job.vc
+    if turn.error is not None or (job.parked_until is not None and job.parked_until > now):
+        return [sentences.PARKED]
+    blockers: list[Blocker] = []
+    if job.not_before is not None and job.not_before > now:
+        blockers.append(sentences.delay(job.not_before, now))
+    if job.awaits:
+        blockers += [other.blocker for other in job.awaited]
+    if queue.scene.quota(vc).stopped:
+        blockers.append(sentences.stopped(vc))
+    if (until := job.rests_until(queue.scene.rests)) is not None and queue.lines[vc].rests(job):
+        blockers.append(sentences.rests(job, until, now))
+    if turn.victims or turn.awaits:
+        blockers.append(sentences.evicting(turn.victims))
+    if turn.ceiling:
+        blockers.append(ceiling(job, turn.ceiling, queue, turn.behind))
+    if turn.cap:
+        blockers.append(cap(job, turn.cap, queue))
+    if turn.owners:
+        blockers.append(sentences.owners(job, turn.owners))
+    if turn.behind is not None and not turn.ceiling:
+        has_reservation = any(other.job.id == turn.behind.id for other in queue.reservations)
+        waits = None if has_reservation else turn.behind
+        blockers.append(sentences.queue(len(turn.ahead), vc, waits, is_eldest=queue.eldest == turn.behind.id))
+    return blockers
 
 
 def ceiling(job: JobT, what: Sequence[str], asked_queue: Queue[JobT], before: JobT | None) -> Blocker:
@@ -24,7 +72,8 @@ def ceiling(job: JobT, what: Sequence[str], asked_queue: Queue[JobT], before: Jo
     sentence = f"VC {vc} may use {_amount(first, most)} at most; it uses {_amount(first, uses)}, and this job asks for "
     sentence += f"{_amount(first, wants)}."
     if before is not None:
-        sentence += f" {before.title} is ahead of it there."
+        sentence += f" {before.title} is ahead of it there; before that only those start that end in time, or that "
+        sentence += "may be evicted."
     elif held := _who(first, vc, "", asked_queue):
         sentence += f" {held}"
     return Blocker("ceiling", sentence, need=_amount(first, wants), have=_amount(first, max(0, most - uses)))

@@ -15,6 +15,7 @@ from clusters.placement.fit import Blocker, Demand, NodeView, Placement, with_ta
 from clusters.placement.free import FreeNodes
 from clusters.placement.shares import Amount, Hold, above_ceiling, add, asked, exceeded, is_within, plus, rank, taken
 from jobs.planning.queue import sentences
+from jobs.planning.queue.free import Shape
 from jobs.planning.queue.reservations import Reservation
 from jobs.planning.queue.scene import JobT, Runner, Scene, SchedulableJob
 
@@ -49,9 +50,20 @@ class VcQueue(Generic[JobT]):
         self.use: dict[str, float] = dict(queue.scene.use.get(vc, {}))
         self.first_blocked: JobT | None = None  # its first job without room
         self.reclaimed: Amount = {}  # what others leave to that job: those behind it do not use up its right to it
+        # For jobs beyond the guarantee: who uses room within theirs, what is left beside those, and the shapes to which
+        # that is not enough.
+        self.owners: Sequence[str] = ()
+        self.leave: FreeNodes | None = None
+        self.hindered: set[Shape] = set()
+        # Shapes that take nothing of what is gathered for others: beyond the guarantee, or without room there.
+        self.takes_nothing_gathered: set[Shape] = set()
         self.closed = False  # nothing behind that one starts
         self.ranks: dict[int, tuple[bool, float]] = {}  # by shape of the next job, while the use stays as it is
         self.at_ceiling: dict[str, JobT] = {}  # by resource: who waits there for the ceiling
+        self.below_at: dict[int, datetime | None] = {}  # by the job that waits for it: when that one likely gets below
+        self.behind_ceiling: set[int] = (
+            set()
+        )  # shapes that would be below the ceiling, and only wait behind another job
         self.limited: set[int] = set()  # shapes that the ceiling is in the way of, whatever starts in this round
         # (shape, user): those that no limit is in the way of as things are, and those at a cap whatever starts
         self.unlimited: set[tuple[int, str]] = set()
@@ -66,6 +78,11 @@ class VcQueue(Generic[JobT]):
         return self.jobs[self.at] if self.at < len(self.jobs) else None
 
     @property
+    def waits(self) -> bool:
+        """Whether one of its jobs without room has had its turn."""
+        return self.first_blocked is not None or bool(self.hindered)
+
+    @property
     def tracks_use(self) -> bool:
         """Whether the use of this virtual cluster is added up: only where it has limits, or there are others to compare
         it with."""
@@ -75,7 +92,7 @@ class VcQueue(Generic[JobT]):
         """Go on to the next job. Behind one without room only so many shapes find out that they have none either: so
         many jobs of one shape hide nobody."""
         self.at += 1
-        self.closed = self.closed or (self.missed > depth and self.first_blocked is not None)
+        self.closed = self.closed or (self.missed > depth and self.waits)
 
     def borrows_after_all(self, job: JobT, placements: Sequence[Placement]) -> bool:
         """Whether a job that left the type of its GPUs open, and therefore counts as within, gets so many of one type
@@ -89,10 +106,11 @@ class VcQueue(Generic[JobT]):
         self.ranks[id(job.demands)] = True, rank[1]
         return True
 
-    def stays_within_limits(self, job: JobT, placements: Sequence[Placement]) -> bool:
-        """Whether the virtual cluster stays within its guarantee and below its ceiling with the job at these places."""
-        amount = self.queue.amount(job, placements)
-        return is_within(self.use, amount, self.quota) and not above_ceiling(self.use, amount, self.quota)
+    def stays_within_limits(self, job: JobT, placements: Sequence[Placement], use: Amount | None = None) -> bool:
+        """Whether the virtual cluster stays within its guarantee and below its ceiling with the job at these places;
+        ``use`` is what it uses then besides, if not what it does."""
+        amount, use = self.queue.amount(job, placements), self.use if use is None else use
+        return is_within(use, amount, self.quota) and not above_ceiling(use, amount, self.quota)
 
     def exceeds_with_reclaimed(self, asked: Amount) -> bool:
         """Whether a job that asks for this would exceed the guarantee together with the first blocked job, for which
@@ -185,20 +203,20 @@ class Queue(Generic[JobT]):
 
     @cached_property
     def _somebody_moves(self) -> bool:
-        return self._looks and any(runner.job.is_ending or runner.job.is_guest for runner in self.scene.running())
+        return self.looks and any(runner.job.is_ending or runner.job.is_guest for runner in self.scene.running())
 
     @cached_property
     def ends(self) -> Mapping[str, list[tuple[datetime, Hold]]]:
         """The holds that end on each node, with the known or likely moment, the first end first."""
         ends: dict[str, list[tuple[datetime, Hold]]] = {}
-        for runner in self.scene.running() if self._looks else ():
+        for runner in self.scene.running() if self.looks else ():
             end = self.scene.likely_end(runner.job)
             for hold in runner.holds if end is not None else ():
                 ends.setdefault(hold.node, []).append((end or self.scene.rounded_now, hold))
         return {name: sorted(each, key=itemgetter(0)) for name, each in ends.items()}
 
     @property
-    def _looks(self) -> bool:
+    def looks(self) -> bool:
         """Whether running jobs need be looked at."""
         return self.scene.changes_by_itself is not False or bool(self.scene.lengths())
 

@@ -5,18 +5,18 @@ where the least is still to wait for; never where its virtual cluster would be a
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Generic
 
 from clusters.placement.fit import Demand, NodeView, Placement
 from clusters.placement.free import FreeNodes
 from clusters.placement.shares import Amount, above_ceiling, is_within, nodes_without
-from jobs.planning.queue import reclaim, reservations
+from jobs.planning.queue import places, reclaim, reservations
 from jobs.planning.queue.lines import VcQueue
 from jobs.planning.queue.reclaim import Fit
 from jobs.planning.queue.reservations import UNKNOWN
-from jobs.planning.queue.scene import JobT, Runner
+from jobs.planning.queue.scene import JobT, Runner, holds_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +45,51 @@ def room_to_come(
     return search.found(untouched), search.above
 
 
+def owners_in_the_way(line: VcQueue[JobT], job: JobT) -> Sequence[str]:
+    """The virtual clusters whose jobs, within their guarantees, are in the way of one that is beyond that of its own
+    even alone; none where what its own, borrowers and nobody hold would be enough. Asked once for a shape."""
+    if is_within({}, line.queue.asked(job.demands), line.quota):
+        return ()
+    if line.leave is None:
+        line.owners, line.leave = _leave(line)
+    if not line.owners:
+        return ()
+    placements = line.leave.place(job.demands, vc=job.vc, withheld=line.queue.scene.appointed.withheld(job))
+    if placements is not None:
+        line.leave.give_back(job.demands, placements)
+        return ()
+    return line.owners
+
+
+def _leave(line: VcQueue[JobT]) -> tuple[Sequence[str], FreeNodes]:
+    """The virtual clusters, other than its own, that run jobs within their guarantees; and what those leave free."""
+    queue, scene = line.queue, line.queue.scene
+    nodes = queue.left()
+    uses = {**scene.use, **{vc: other.use for vc, other in queue.lines.items() if other.tracks_use}}
+    if not any(vc != line.vc and any(use.values()) and scene.quota(vc).guarantee for vc, use in uses.items()):
+        return (), FreeNodes(())
+    started = [Runner(replace(job, started_at=scene.now), holds_at(job, places)) for job, places in queue.taken]
+    all_ = [*queue.runners, *started]
+    going = {runner.job.id for runner in all_ if runner.job.is_ending or runner.job.id in queue.evicted}
+    theirs = {runner.job.id for runner in reclaim.owners(line.vc, all_, going, replace(scene, use=uses))}
+    shared = {node.name for node in nodes if not node.dedicated_to}
+    away = [hold for each in all_ for hold in each.holds if each.job.id not in theirs or hold.node not in shared]
+    vcs = {each.job.vc for each in all_ if each.job.id in theirs and any(hold.node in shared for hold in each.holds)}
+    return sorted(vcs), FreeNodes(nodes_without(nodes, away))
+
+
 class _Search(Generic[JobT]):
     def __init__(self, line: VcQueue[JobT], job: JobT) -> None:
         self.line, self.job, self.queue, self.scene = line, job, line.queue, line.queue.scene
+        self.use: Amount = line.use  # of its virtual cluster, as far as it stays
         self.above: list[str] = []  # resources of the ceiling that were in the way
 
     def found(self, untouched: FreeNodes) -> NextCapacity[JobT] | None:
         queue, job = self.queue, self.job
         left = [node for node in queue.left() if node.name not in self.scene.unseen]
-        has_right = is_within(self.line.use, queue.asked(job.demands), self.line.quota)
+        if job.id in self.line.below_at:
+            self.use = places.without_guests(self.line, job)
+        has_right = is_within(self.use, queue.asked(job.demands), self.line.quota)
         reclaims = has_right and reclaim.may_reclaim(job.vc, self.scene)
         runners = queue.runners if reclaims or queue.somebody_moves else []
         going = [runner for runner in runners if runner.job.is_ending or runner.job.id in queue.evicted]
@@ -108,13 +144,13 @@ class _Search(Generic[JobT]):
     def _keeps(self, placements: Sequence[Placement]) -> bool:
         """Whether the job stays within the guarantee, also of types: jobs are evicted for no other, since it would wait
         behind them."""
-        return self.line.stays_within_limits(self.job, placements)
+        return self.line.stays_within_limits(self.job, placements, self.use)
 
     def _is_below(self, placements: Sequence[Placement]) -> bool:
         return self._is_allowed(self.queue.amount(self.job, placements))
 
     def _is_allowed(self, amount: Amount) -> bool:
-        above = above_ceiling(self.line.use, amount, self.line.quota)
+        above = above_ceiling(self.use, amount, self.line.quota)
         self.above = self.above or above
         return not above
 
@@ -122,12 +158,14 @@ class _Search(Generic[JobT]):
         """Find the nodes where the least is still to wait for. With any types of GPUs, if the ceiling allows those that
         it may get there, else with the one that comes first."""
         free, ways = untouched.copy(left), list[NextCapacity[JobT]]()
+        is_beyond = not is_within({}, self.queue.asked(self.job.demands), self.line.quota)
+        could = self.line.leave if self.line.owners and is_beyond else None
         withheld = self.scene.appointed.withheld(self.job)
         left = [node for node in left if node.name not in withheld] if withheld else left
         for demands in (self.job.demands, *self.queue.typed(self.job.demands, self.line.quota.ceiling)):
             queue = self.queue
             nearest = reservations.nearest(
-                demands, self.job.vc, free, left, queue.reservations, queue.ends, self.scene.rounded_now
+                demands, self.job.vc, free, left, queue.reservations, queue.ends, self.scene.rounded_now, could
             )
             if nearest is not None and self._is_allowed(self.queue.most(demands, nearest[0])):
                 ways.append(NextCapacity(demands, *nearest))

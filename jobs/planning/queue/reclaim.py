@@ -84,6 +84,20 @@ def _beyond(vc: str, ours: Sequence[Runner[JobT]], going: Collection[int], scene
     return beyond
 
 
+def owners(mine: str, all_: Sequence[Runner[JobT]], going: Collection[int], scene: Scene[JobT]) -> list[Runner[JobT]]:
+    """The jobs that virtual clusters other than ``mine`` run within their guarantees: nobody takes their room. Where
+    one uses more than that, its guests are not among them."""
+    above, of_vc = {*above_guarantee(mine, scene)}, dict[str, list[Runner[JobT]]]()
+    for runner in all_:
+        if runner.job.vc != mine:
+            of_vc.setdefault(runner.job.vc, []).append(runner)
+    found: list[Runner[JobT]] = []
+    for vc, ours in of_vc.items():
+        leave = {*going, *(each.job.id for each in (_beyond(vc, ours, going, scene) if vc in above else ()))}
+        found += [each for each in ours if each.job.id not in leave and not (vc in above and each.job.is_guest)]
+    return found
+
+
 def _youngest_first(runner: Runner[JobT]) -> tuple[float, int]:
     """Sorts the youngest first."""
     started: datetime | None = runner.job.started_at
@@ -124,8 +138,18 @@ def choose_victims(
     return None if places is None else (chosen, places)
 
 
+def fewest(
+    candidates: Sequence[Runner[JobT]], placements: Callable[[Sequence[Runner[JobT]]], Sequence[Placement] | None]
+) -> list[Runner[JobT]] | None:
+    """The candidates, the first ones preferred, without which there are places; none of them is there in vain."""
+    if placements(candidates) is None:
+        return None
+    count = bisect_left(range(len(candidates)), 1, key=lambda n: int(placements(candidates[:n]) is not None))
+    return _needed(list(candidates[:count]), placements)
+
+
 def _needed(
-    chosen: list[Runner[JobT]], placements: Callable[[Sequence[Runner[JobT]]], list[Placement] | None]
+    chosen: list[Runner[JobT]], placements: Callable[[Sequence[Runner[JobT]]], Sequence[Placement] | None]
 ) -> list[Runner[JobT]]:
     """Return those of the chosen that are not there in vain."""
     for runner in chosen[::-1]:

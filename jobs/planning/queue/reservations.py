@@ -9,7 +9,7 @@ nearer. Who may be such a guest, and until when, is said at the end.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from heapq import heapify, heappop, heapreplace
@@ -30,12 +30,15 @@ UNKNOWN = datetime.max.replace(tzinfo=UTC)
 @dataclass(frozen=True, slots=True)
 class Reservation(Generic[JobT]):
     """Room that is reserved for a job: ``nodes`` has the node of each of its tasks, in the order of its demands.
-    ``moment`` is when it is likely free, if that can be said of all jobs that hold it."""
+    ``moment`` is when it is likely free, if that can be said of all jobs that hold it. ``yields`` says that its virtual
+    cluster would be beyond its guarantee with the job: what is gathered for it is still there for those within
+    theirs."""
 
     job: JobT
     demands: Sequence[Demand]
     nodes: tuple[str, ...]
     moment: datetime | None = None
+    yields: bool = False
 
     @property
     def names(self) -> list[str]:
@@ -50,11 +53,12 @@ def nearest(
     reservations: Sequence[Reservation[JobT]],
     ends: Ends,
     now: datetime,
+    could: FreeNodes | None = None,
 ) -> tuple[tuple[str, ...], datetime | None] | None:
     """The node of each task where the room comes first by the known ``ends`` of what runs there or, where they do not
     tell, where the least is still to wait for; and the moment, if it is known. None where even idle nodes could not
-    hold them all beside the ``reservations`` of others. ``free_nodes`` are those of ``nodes``. The rank of a node is
-    worked out when it may be the nearest one."""
+    hold them all beside the ``reservations`` of others, or what ``could`` become the job's. ``free_nodes`` are those of
+    ``nodes``. The rank of a node is worked out when it may be the nearest one."""
     frees = {
         node.name: free
         for node in nodes
@@ -64,7 +68,7 @@ def nearest(
 
     def spot(name: str) -> _Spot:
         if name not in spots:
-            spots[name] = _Spot(frees[name], ends.get(name, ()), now)
+            spots[name] = _Spot(frees[name], ends.get(name, ()), now, could.free(name) if could else None)
         return spots[name]
 
     for reservation in reservations:
@@ -86,7 +90,11 @@ def nearest(
             else:
                 heapreplace(heap, (spot(heap[0][0][-1]).rank(demand), True))
         if not heap:
-            return _any_way(demands, vc, nodes) if not reservations else None
+            return (
+                _any_way(demands, vc, could.copy() if could else FreeNodes(nodes, empty=True))
+                if not reservations
+                else None
+            )
         (_, moment, _, name), _ = heap[0]
         spot(name).put(demand)
         chosen[at], latest = name, max(latest, moment)
@@ -107,10 +115,12 @@ class _Spot:
 
     __slots__ = ("_sums", "_whole", "debt", "ends", "free", "node", "now")
 
-    def __init__(self, free: FreeNode, ends: Sequence[tuple[datetime, Hold]], now: datetime) -> None:
+    def __init__(
+        self, free: FreeNode, ends: Sequence[tuple[datetime, Hold]], now: datetime, could: FreeNode | None
+    ) -> None:
         self.node, self.ends, self.now = free.node, ends, now
         self.free = free
-        self._whole: FreeNode | None = None
+        self._whole = could.copy() if could else None
         self.debt: Lack = (0, 0, 0)  # that those put here still lack
         self._sums: dict[str, Sequence[Sequence[int]]] = {}  # by type of GPU
 
@@ -159,9 +169,9 @@ class _Spot:
         self.free.cpus, self.free.memory_mb = max(0, self.free.cpus), max(0, self.free.memory_mb)
 
 
-def _any_way(demands: Sequence[Demand], vc: str, nodes: Iterable[NodeView]) -> tuple[tuple[str, ...], None] | None:
-    """Some way to put them on idle nodes: a packing that one task after the other misses."""
-    placements = FreeNodes(nodes, empty=True).place(demands, vc=vc)
+def _any_way(demands: Sequence[Demand], vc: str, could: FreeNodes) -> tuple[tuple[str, ...], None] | None:
+    """Some way to put them there: a packing that one task after the other misses."""
+    placements = could.place(demands, vc=vc)
     return None if placements is None else (tuple(place.node for place in placements), None)
 
 

@@ -63,6 +63,20 @@ def evicting(victims: Sequence[Runner[JobT]]) -> Blocker:
     return _with_names(lambda names: Blocker("evicting", _GIVES_BACK.format(names)), jobs, _others(jobs).capitalize())
 
 
+def owners(job: SchedulableJob, vcs: Sequence[str]) -> Blocker:
+    """``vcs`` are the virtual clusters whose jobs stay within their guarantees, and are in the way."""
+    theirs = f"VC {vcs[0]} uses room within its guarantee"
+    if len(vcs) > 1:
+        theirs = f"VCs {words.listing(vcs)} use room within their guarantees"
+    fewer = "fewer GPUs" if any(demand.gpus for demand in job.demands) else "less"
+    return Blocker(
+        "owners",
+        f"{theirs} that this job would need, and with it VC {job.vc} would be beyond its own: no room is kept for it, "
+        f"and those behind it go on. An appointment would give it the room; it may also ask for {fewer}.",
+        have=words.listing(vcs),
+    )
+
+
 def reserved(jobs: Sequence[SchedulableJob]) -> Blocker:
     return _with_names(lambda names: Blocker("reserved", _RESERVED.format(names)), jobs, _others(jobs))
 

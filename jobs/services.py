@@ -206,6 +206,7 @@ def _new_job(user: User, text: str, spec: JobSpec, never: str, legacy: bool = Fa
         total_tasks=spec.total_tasks,
         total_roles=len(spec.task_roles),
         total_gpus=spec.total_gpus,
+        named_gpu_type=spec.gpu_type,
         never=never,
         priority=spec.asked.priority,
         created_at=now,

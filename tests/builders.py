@@ -75,6 +75,7 @@ def make_job(
         total_tasks=spec.total_tasks,
         total_roles=len(spec.task_roles),
         total_gpus=spec.total_gpus,
+        named_gpu_type=spec.gpu_type,
         created_at=created,
         published_at=created,
         queued_at=created,

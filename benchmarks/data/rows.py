@@ -123,6 +123,7 @@ def add_waiting(configs: list[dict[str, Any]]) -> None:
                 total_tasks=spec.total_tasks,
                 total_roles=len(spec.task_roles),
                 total_gpus=spec.total_gpus,
+                named_gpu_type=spec.gpu_type,
                 created_at=now,
                 queued_at=now,
                 changed_at=now,

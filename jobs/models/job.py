@@ -28,6 +28,9 @@ class Job(models.Model):
     total_tasks = models.PositiveIntegerField()
     total_roles = models.PositiveIntegerField()
     total_gpus = models.PositiveIntegerField()
+    # The type of GPUs that its config names, or "": of live jobs alone, as those that were submitted before that was
+    # written down may have ended since.
+    named_gpu_type = models.CharField(max_length=256, blank=True, default="", db_default="")
     created_at = models.DateTimeField()
     queued_at = models.DateTimeField()  # when it last began to wait
     priority = models.SmallIntegerField(default=0)  # -100 to 100, higher first: extras.priority, or what an admin set
@@ -101,6 +104,12 @@ class Job(models.Model):
                 fields=["username", "total_tasks"],
                 condition=Q(state__in=["WAITING", "RUNNING"], deleted_at__isnull=True),
                 name="job_live_by_user",
+            ),
+            # For the GPUs that live jobs ask for by the name of their type (jobs/scheduling/columns.py).
+            models.Index(
+                fields=["named_gpu_type", "total_gpus"],
+                condition=Q(state__in=["WAITING", "RUNNING"], deleted_at__isnull=True) & ~Q(named_gpu_type=""),
+                name="job_naming_gpus",
             ),
             models.Index(fields=["created_at"], condition=Q(published_at__isnull=True), name="job_unpublished"),
         ]

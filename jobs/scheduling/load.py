@@ -185,6 +185,7 @@ class WorldLoader:
             holds=self.ledger.holds(),
             drained=frozenset(node.name for node in nodes if node.draining),
             gone=frozenset(node.name for node in nodes if node.gone),
+            named=columns.named_gpus(nodes),
         )
 
     def _read(self, jobs: Stamps, tasks: Stamps, leftovers: Stamps, decided: Mapping[int, Exit]) -> _ReadRows:

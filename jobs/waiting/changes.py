@@ -94,6 +94,7 @@ class _ChangeSearch(Generic[JobT]):
         for runner in islice(by_size, MOST_ENDS):
             change = {"jobEnds": f"{runner.job.username}~{runner.job.name}"}
             scene: Scene[Any] = without([runner], self.queue.scene)
+            scene = scene.naming(less=runner.job.demands) if scene.named else scene
             yield from self._if_it_starts(f"{runner.job.title} ends.", change, self.demands, scene=scene)
 
     def _node_returns(self) -> Iterator[Change]:
@@ -119,7 +120,7 @@ class _ChangeSearch(Generic[JobT]):
         values |= {"vc": vc, "since": LAST} if vc else {}
         job = self.job
         variant = KnownJob(**values, demands=shape, is_preemptible=job.is_preemptible, most_seconds=job.most_seconds)
-        scene = scene or self.scene
+        scene = (scene or self.scene).naming(shape, self.demands)
         if self.is_over() or not _has_room(scene, variant):
             return
         others: list[SchedulableJob] = [other for other in self.queue.jobs if other.id != self.job.id]

@@ -26,9 +26,8 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="job",
             index=models.Index(
-                fields=["named_gpu_type", "total_gpus"],
-                condition=models.Q(state__in=["WAITING", "RUNNING"], deleted_at__isnull=True)
-                & ~models.Q(named_gpu_type=""),
+                fields=["state", "named_gpu_type", "total_gpus", "deleted_at"],
+                condition=models.Q(state__in=["WAITING", "RUNNING"], deleted_at__isnull=True, named_gpu_type__gt=""),
                 name="job_naming_gpus",
             ),
         ),

@@ -105,10 +105,10 @@ class Job(models.Model):
                 condition=Q(state__in=["WAITING", "RUNNING"], deleted_at__isnull=True),
                 name="job_live_by_user",
             ),
-            # For the GPUs that live jobs ask for by the name of their type (jobs/scheduling/columns.py).
+            # For the GPUs that live jobs ask for by the name of their type (jobs/scheduling/load.py).
             models.Index(
-                fields=["named_gpu_type", "total_gpus"],
-                condition=Q(state__in=["WAITING", "RUNNING"], deleted_at__isnull=True) & ~Q(named_gpu_type=""),
+                fields=["state", "named_gpu_type", "total_gpus", "deleted_at"],
+                condition=Q(state__in=["WAITING", "RUNNING"], deleted_at__isnull=True, named_gpu_type__gt=""),
                 name="job_naming_gpus",
             ),
             models.Index(fields=["created_at"], condition=Q(published_at__isnull=True), name="job_unpublished"),

@@ -8,12 +8,11 @@ from dataclasses import dataclass, field, fields
 from itertools import dropwhile, islice
 from typing import Any
 
-from django.db import connection
 from django.db.models import Q, TextField
 from django.db.models.functions import Cast, Coalesce
 
 from base.core.bulk import chunks, with_ids
-from clusters.placement.fit import Demand, NodeView
+from clusters.placement.fit import Demand
 from jobs import dependencies
 from jobs.config.demands import demands
 from jobs.config.extras import Extras
@@ -43,19 +42,6 @@ TASK = tuple(each.name for each in fields(TaskView))
 def by_name(values: Sequence[Any]) -> dict[str, Any]:
     """The fields of a SchedulableJob, of the values of the columns ``QUEUE``."""
     return dict(zip(QUEUE, values, strict=True))
-
-
-def named_gpus(nodes: Iterable[NodeView]) -> dict[str, int]:
-    """How many GPUs of each type jobs that wait or run ask for by its name; not read, and empty, where the nodes have
-    one type. What has to be read is in one index (job_naming_gpus), which SQLite uses where conditions are literals."""
-    if len({kind for node in nodes for _, kind in node.gpus}) < 2:
-        return {}
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT named_gpu_type, sum(total_gpus) FROM jobs_job WHERE state IN ('WAITING', 'RUNNING') "
-            "AND deleted_at IS NULL AND NOT named_gpu_type = '' GROUP BY named_gpu_type ORDER BY named_gpu_type"
-        )
-        return {kind: int(number) for kind, number in cursor.fetchall()}
 
 
 @dataclass(slots=True)

@@ -33,7 +33,7 @@ from jobs.planning.queue.unchanged import interval_start
 from jobs.planning.turns import Turn, turns
 from jobs.scheduling import columns
 from jobs.scheduling.columns import Specs
-from jobs.scheduling.load import policy
+from jobs.scheduling.load import named_gpus, policy
 
 _NO_ROW = 0  # no job has this id
 _RESERVED = "reserved"
@@ -231,7 +231,7 @@ def _scene(specs: Specs, moves: bool) -> Scene[WaitingJob]:
         spans=spans(now),
         policy=policy(),
         lengths=known_lengths,
-        named=columns.named_gpus(nodes),
+        named=named_gpus(nodes),
     )
 
 

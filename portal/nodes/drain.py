@@ -25,7 +25,7 @@ from jobs.config.demands import demands
 from jobs.config.spec import JobSpec
 from jobs.models import Job, Task
 from jobs.planning.lifecycle import TASK_LIVE_STATES
-from jobs.scheduling.columns import named_gpus
+from jobs.scheduling.load import named_gpus
 from portal.nodes.node import NodeTask, running_on
 from portal.nodes.rows import line_of
 from portal.shared.jobs.rows import Named

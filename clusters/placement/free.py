@@ -360,7 +360,8 @@ class FreeNodes:
         return self._shelves[kinds]
 
     def _leave(self, free: FreeNode) -> None:
-        shelf, likeness = self._shelf(free), free.likeness()
+        likeness = free.likeness()
+        shelf = self._shelves[likeness[3]]
         group = shelf[likeness]
         del group[bisect_left(group, _name(free), key=_name)]
         if not group:

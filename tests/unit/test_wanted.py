@@ -13,6 +13,7 @@ from clusters.placement.fit import Demand, NodeView, Placement, Wanted, named_gp
 from clusters.placement.free import FreeNodes
 from jobs.planning.queue.scene import Scene
 from jobs.planning.turns import Move, turns
+from tests.integration.test_costs import calls_of
 from tests.unit.queue_model import NOW, Play, Played, node, shape
 
 SCARCE: Wanted = {"A": 1.5, "B": 0.5}  # nobody asks for type C
@@ -214,10 +215,25 @@ def test_a_scene_where_a_job_asks_for_something_else() -> None:
     assert scene.naming(less=shape(3, kind="A")).wanted == {}
 
 
-def test_the_turns_of_many_jobs_look_at_the_types_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    play = Play([node("n1", "A"), node("n2", "B")])
-    one, named = shape(), shape(kind="A")
-    play.waiting = [job(id, one if id % 2 else named) for id in range(1, 1001)]
-    scene = play.scene()
-    assert [turn.job.id for turn in turns(play.waiting, scene, only_tried=True) if turn.move is Move.GO] == [1, 2]
-    assert "wanted" in vars(scene), "it is kept"
+def test_a_long_queue_costs_no_more_where_types_are_wanted() -> None:
+    """Calls of functions, of the round in which thousands of jobs of many shapes wait."""
+    kinds = ["", "", "A", "B"]
+    shapes = [shape(tasks, gpus, 1, kind) for tasks in (1, 4) for gpus in (1, 2, 3) for kind in kinds]
+    play = Play([node(f"n{at}", "ABC"[at % 3] * 4) for at in range(30)])
+    play.waiting = [job(id, shapes[id * 7 % len(shapes)]) for id in range(1, 3001)]
+    calls = {}
+    for scene in (play.scene(), replace(play.scene(), named={})):
+        calls[bool(scene.wanted)], made = calls_of(lambda: list(turns(play.waiting, scene, only_tried=True)))  # noqa: B023
+        assert any(turn.move is Move.GO for turn in made)
+    assert calls[True] <= 1.1 * calls[False]
+
+
+@given(st.lists(st.tuples(st.sampled_from(["", "A", "B"]), st.integers(1, 2)), min_size=1, max_size=8), st.randoms())
+def test_the_same_queue_has_the_same_turns(wishes: list[tuple[str, int]], chance: object) -> None:
+    nodes = [node("n1", "AA"), node("n2", "BB"), node("n3", "AABB"), node("n4", "C")]
+    play, other = Play(nodes), Play(nodes)
+    play.waiting = [job(id, shape(1, gpus, 1, kind)) for id, (kind, gpus) in enumerate(wishes, 1)]
+    other.waiting = play.waiting[:]
+    chance.shuffle(other.waiting)  # type: ignore[attr-defined]
+    made = [[(turn.job.id, turn.move, turn.placements) for turn in each.turns()] for each in (play, other)]
+    assert made[0] == made[1]

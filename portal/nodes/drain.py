@@ -58,7 +58,8 @@ class Affected(Named):
 
 
 def drain_page(name: str, viewer: Viewer) -> dict[str, Any]:
-    """The context of nodes/drain.html. Seven queries, however much runs there. Raises NoNode."""
+    """The context of nodes/drain.html. Seven queries, however much runs there, and one
+    more where nodes have several types of GPUs. Raises NoNode."""
     node = services.find_node(name)
     line = line_of(node)
     tasks = running_on(name, viewer)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import groupby
+from itertools import chain, groupby
 from math import inf
 from operator import itemgetter
 
@@ -123,7 +123,7 @@ class FreeNodes:
         runs = _runs(ordered)
         for most in self._levels(ordered):
             self._most = most
-            for near in (*self._near(ordered, avoid), None) if self._could(runs) else ():
+            for near in chain(self._near(ordered, avoid), (None,)) if self._could(runs) else ():
                 placements = self._search(runs, salt, avoid, near)
                 if placements is not None:
                     by_order = dict(zip(order, placements, strict=True))

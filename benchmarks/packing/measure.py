@@ -13,12 +13,13 @@ from benchmarks.packing.rules import RandomFit, Ruled, best_fit, dot_product, le
 from benchmarks.packing.trace import NodeShape, Shape, Workload, nodes
 from benchmarks.report import Report
 from benchmarks.sizes import size
-from clusters.placement.fit import Demand, NodeView
+from clusters.placement.fit import Demand, NodeView, wanted
 from clusters.placement.free import FreeNodes
 
 TYPED = {"a third typed": 1 / 3, "no types": 0.0, "a tenth typed": 0.1, "two thirds typed": 2 / 3, "all typed": 1.0}
 SEEDS = size(range(3), range(1))
 LEAST = {"a third typed": 0.96, "no types": 0.969}  # whatever others reach
+PASS = 20  # tasks that come between two passes
 CPU = 100  # microseconds for a task
 
 
@@ -28,7 +29,7 @@ class Placer(Protocol):
 
 
 class Longshore:
-    """The placement that a pass executes."""
+    """The placement that a pass executes. Tasks that came run or wait, so they are all that is asked for."""
 
     def __init__(self, shapes: Sequence[NodeShape]) -> None:
         views = [
@@ -43,12 +44,17 @@ class Longshore:
             )
             for at, shape in enumerate(shapes)
         ]
-        self._free, self._demands = FreeNodes(views), dict[Shape, Demand]()
+        self._views, self._free, self._demands = views, FreeNodes(views), dict[Shape, Demand]()
+        self._named, self._came = Counter[str](), 0
         self.seconds = 0.0  # of CPU
 
     def place(self, task: Shape) -> bool:
         if task not in self._demands:
             self._demands[task] = Demand("t-0", "t", 0, task.cpus, task.memory_mb, task.gpus, task.gpu_type)
+        self._named[task.gpu_type] += task.gpus
+        self._came += 1
+        if not self._came % PASS:
+            self._free = self._free.copy(wanted=wanted(self._views, self._named))
         began = time.process_time()
         placements = self._free.place([self._demands[task]])
         self.seconds += time.process_time() - began

@@ -6,17 +6,21 @@ ones why a gang does not fit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
 from itertools import chain, islice
 from operator import attrgetter
+from types import MappingProxyType
 
 from clusters.engines.image_names import registry_of
 from clusters.placement import ports
 
 Labels = frozenset[tuple[str, str]]  # {(name, value)}
+Wanted = Mapping[str, float]  # by type of GPUs, how much those who name it want it; one that is not there, not at all
+NOT_WANTED: Wanted = MappingProxyType({})
 OWN_LABEL = "longshore/node"  # every node has it by itself, with its name as the value: a job can ask for one node
 
 
@@ -210,15 +214,18 @@ class FreeNode:
     def free_port_count(self) -> int:
         return ports.count(self.taken, *self._range)
 
-    def times(self, demand: Demand) -> int:
-        """How many tasks like this one, of which one fits, fit at once."""
-        most = copies(demand, self.cpus, self.memory_mb, self.free_gpus(demand.gpu_type))
+    def times(self, demand: Demand, gpus: int) -> int:
+        """How many tasks like this one, of which one fits, fit at once with so many GPUs."""
+        most = copies(demand, self.cpus, self.memory_mb, gpus)
         number = sum(port.number for port in demand.ports)
         return max(1, min(most, self.free_port_count() // number) if number else most)
 
-    def put(self, demand: Demand, salt: int) -> Placement:
+    def put(self, demand: Demand, salt: int, wanted: Wanted = NOT_WANTED) -> Placement:
+        """Give the task its GPUs and ports; of the GPUs those of less ``wanted`` types first."""
         kind = demand.gpu_type
         mine = sorted((gpu for gpu in self.gpus if kind in ("", gpu[1])), key=_gpu_order) if demand.gpus else []
+        if wanted:
+            mine.sort(key=lambda gpu: wanted.get(gpu[1], 0.0))
         chosen = mine[: demand.gpus]
         place = Placement(
             role=demand.role,
@@ -243,9 +250,9 @@ class FreeNode:
         if place.ports:
             self._taken = self.taken | ports.bits(_all(place.ports))
 
-    def set_aside(self, demand: Demand) -> None:
+    def set_aside(self, demand: Demand, wanted: Wanted = NOT_WANTED) -> None:
         """Keep as much of what this task needs as is free, for the day on which the rest is free too."""
-        self.put(demand, 0)
+        self.put(demand, 0, wanted)
 
     def take_back(self, demand: Demand, place: Placement) -> None:
         self.cpus += demand.cpus
@@ -354,6 +361,24 @@ def copies(shape: Demand, cpus: int, memory_mb: int, gpus: int) -> int:
         cpus // shape.cpus if shape.cpus else 50_000, memory_mb // shape.memory_mb if shape.memory_mb else 50_000
     )
     return min(most, gpus // shape.gpus) if shape.gpus else most
+
+
+def wanted(nodes: Iterable[NodeView], named: Mapping[str, int]) -> Wanted:
+    """Return the GPUs of each type that queued and running jobs ask for by its name (``named``) as a part of those that
+    the nodes have. Empty where it makes no difference, for want of a second type."""
+    there = Counter(kind for node in nodes for _, kind in node.gpus) if named else Counter[str]()
+    return {kind: named[kind] / there[kind] for kind in there if named.get(kind)} if len(there) > 1 else NOT_WANTED
+
+
+def named_gpus(shapes: Collection[Sequence[Demand]]) -> Counter[str]:
+    """Add up by type the GPUs that jobs of these shapes ask for by its name. Each shape is looked into once."""
+    times, known = Counter(map(id, shapes)), {id(shape): shape for shape in shapes}
+    named = Counter[str]()
+    for key, shape in known.items():
+        for demand in shape:
+            if demand.gpu_type:
+                named[demand.gpu_type] += demand.gpus * times[key]
+    return named
 
 
 asked_of_node = attrgetter("gpus", "cpus", "memory_mb", "gpu_type", "ports", "image", "labels")

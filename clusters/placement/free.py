@@ -7,12 +7,27 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import groupby
+from itertools import chain, groupby
+from math import inf
 from operator import itemgetter
 
-from clusters.placement.fit import Demand, FreeNode, Labels, Likeness, NodeView, Placement, asked_of_node, bars, copies
+from clusters.placement.fit import (
+    NOT_WANTED,
+    Demand,
+    FreeNode,
+    Labels,
+    Likeness,
+    NodeView,
+    Placement,
+    Wanted,
+    asked_of_node,
+    bars,
+    copies,
+)
 
 TOPOLOGIES = 3  # tried for a gang that fits on no single node
+_Shelf = dict[Likeness, list[FreeNode]]  # groups
+_Tier = Callable[[str], bool]  # whether a node, by its name, is one of those looked at together
 
 
 @dataclass(slots=True)
@@ -32,17 +47,22 @@ class _Step:
 class FreeNodes:
     """The free space of all offered nodes during one pass; each placed gang makes it smaller.
 
-    Nodes that are alike are in one group, and groups are on shelves by their number of free GPUs. A search goes from
-    the fullest nodes that could do to emptier ones, and looks at a handful of groups instead of every node.
+    Nodes that are alike are in one group, and groups are on shelves by their free GPUs. A search goes from the fullest
+    nodes that could do to emptier ones, and looks at a handful of groups instead of every node. Where no type of GPUs
+    is asked for, the least ``wanted`` type comes first, so that what is scarce stays for those who ask for it.
     """
 
     # Groups looked at by one search that goes back, before it gives up: it ends in milliseconds also when much nearly
     # fits.
     EFFORT = 5_000
 
-    def __init__(self, nodes: Iterable[NodeView], *, empty: bool = False) -> None:
+    def __init__(self, nodes: Iterable[NodeView], *, empty: bool = False, wanted: Wanted = NOT_WANTED) -> None:
         """``empty``: as if nothing ran on the nodes."""
-        self._shelves: dict[int, dict[Likeness, list[FreeNode]]] = {}  # each group by name: no history shows
+        self.wanted = wanted
+        # By the types of the free GPUs; each group by name: no history shows.
+        self._shelves: dict[tuple[str, ...], _Shelf] = {}
+        self._ordered: dict[tuple[int, str], list[tuple[float, list[list[_Shelf]]]]] = {}  # see _in_order
+        self._most = inf  # how much wanted a type may be that the current search takes where none is asked for
         self._effort = 0
         self._serving = [""]  # whose nodes the current search looks at
         self._withheld: frozenset[str] = frozenset()  # and which it does not
@@ -51,20 +71,21 @@ class FreeNodes:
         self._owners = {node.dedicated_to for node in self._nodes}
         self._having: dict[str, frozenset[str]] = {}  # image -> names of nodes
         self._lacking: dict[Labels, frozenset[str]] = {frozenset(): frozenset()}  # labels -> names of nodes
-        self._tried: dict[tuple[object, ...], list[Callable[[str], bool]]] = {}  # where tasks of a kind may go
+        self._tried: dict[tuple[object, ...], list[list[_Tier]]] = {}  # where tasks of a kind may go
         self._frees = {node.name: FreeNode(node, empty=empty) for node in self._nodes}
         for free in self._frees.values():
-            self._shelves.setdefault(len(free.gpus), {}).setdefault(free.likeness(), []).append(free)
+            self._shelf(free).setdefault(free.likeness(), []).append(free)
         for shelf in self._shelves.values():
             for group in shelf.values():
                 group.sort(key=_name)
 
-    def copy(self, nodes: Iterable[NodeView] = ()) -> FreeNodes:
+    def copy(self, nodes: Iterable[NodeView] = (), wanted: Wanted | None = None) -> FreeNodes:
         """Return as much free, taken and given back apart from this one; a fraction of the work of a new one. Of
         ``nodes``, which differ in nothing but what is taken on them, it has these in place of its own."""
         other = FreeNodes.__new__(FreeNodes)
+        other.wanted, other._ordered, other._most = self.wanted if wanted is None else wanted, {}, inf
         other._shelves = {
-            gpus: {likeness: group[:] for likeness, group in shelf.items()} for gpus, shelf in self._shelves.items()
+            kinds: {likeness: group[:] for likeness, group in shelf.items()} for kinds, shelf in self._shelves.items()
         }
         other._frees, other._effort, other._serving, other._withheld = dict(self._frees), 0, [""], frozenset()
         other._nodes, other._marked, other._owners = self._nodes, self._marked, self._owners
@@ -88,10 +109,11 @@ class FreeNodes:
         withheld: frozenset[str] = frozenset(),
     ) -> list[Placement] | None:
         """Places for all demands of a job of the virtual cluster ``vc``, in their order, or None and nothing is taken.
-        Its own nodes come first; then nodes that have a task's image, and those to ``avoid`` last. A gang with GPUs
-        goes to one node if it fits there, else to nodes of one ``topology``, else anywhere; never to one of
+        Its own nodes come first, and those to ``avoid`` last; where it names no type of GPUs, the least wanted type
+        comes first; then nodes that have a task's image. A gang with GPUs goes to one node if it fits there, else to
+        nodes of one ``topology``, else anywhere, all with less wanted types before more wanted ones; never to a node of
         ``withheld``."""
-        self._withheld = withheld
+        self._withheld, self._most = withheld, inf
         self._serving = [vc, ""] if vc and vc in self._owners else [""]
         if len(demands) == 1:  # nothing is ever gone back on
             alone = _Step(0, demands, frozenset(), self._candidates(demands[0], avoid, None))
@@ -99,17 +121,21 @@ class FreeNodes:
         order = sorted(range(len(demands)), key=lambda at: _size(demands[at]), reverse=True)
         ordered = [demands[at] for at in order]
         runs = _runs(ordered)
-        if not self._could(runs):
-            return None
-        placements = None
-        for near in (*self._near(ordered, avoid), None):
-            placements = self._search(runs, salt, avoid, near)
-            if placements is not None:
-                break
-        if placements is None:
-            return None
-        by_order = dict(zip(order, placements, strict=True))
-        return [by_order[at] for at in range(len(demands))]
+        for most in self._levels(ordered):
+            self._most = most
+            for near in chain(self._near(ordered, avoid), (None,)) if self._could(runs) else ():
+                placements = self._search(runs, salt, avoid, near)
+                if placements is not None:
+                    by_order = dict(zip(order, placements, strict=True))
+                    return [by_order[at] for at in range(len(demands))]
+        return None
+
+    def _levels(self, demands: Iterable[Demand]) -> list[float]:
+        """How much wanted the types may be that a gang gets where it names none: first the least, at last any."""
+        if not self.wanted or not any(demand.gpus and not demand.gpu_type for demand in demands):
+            return [inf]
+        kinds = {kind for free in self._shelves for kind in free}
+        return [*sorted({self.wanted.get(kind, 0.0) for kind in kinds})[:-1], inf]
 
     def give_back(self, demands: Sequence[Demand], placements: Sequence[Placement]) -> None:
         """Take back what ``place`` has given out."""
@@ -125,7 +151,7 @@ class FreeNodes:
             if name in self._frees:
                 with self._changing(name) as free:
                     for _, demand in some:
-                        free.set_aside(demand)
+                        free.set_aside(demand, self.wanted)
 
     def _change(
         self,
@@ -150,7 +176,7 @@ class FreeNodes:
         tightest = next(self._candidates(whole, avoid, None), None)
         if tightest is not None:
             yield frozenset((tightest.node.name,))
-        free = {names: sum(len(self._frees[name].gpus) for name in names) for names in self._topologies}
+        free = {names: sum(self._usable(self._frees[name]) for name in names) for names in self._topologies}
         could = [names for names, number in free.items() if number >= gpus]
         yield from sorted(could, key=lambda names: (free[names], min(names)))[:TOPOLOGIES]
 
@@ -174,16 +200,21 @@ class FreeNodes:
         return all(self._has_room_for(number, shape) for shape, number in shapes.values())
 
     def _has_room_for(self, number: int, shape: Demand) -> bool:
-        for gpus, shelf in self._shelves.items():
-            if gpus < shape.gpus:
-                continue
-            for group in shelf.values():
+        for want, by_gpus in self._in_order(shape):
+            for group in (group for shelves in by_gpus for shelf in shelves for group in shelf.values()):
                 free = group[0]
-                if free.node.dedicated_to in self._serving and free.has_room(shape):
+                owner = free.node.dedicated_to
+                if owner in self._serving and (owner or want <= self._most) and free.has_room(shape):
                     number -= len(group) * copies(shape, free.cpus, free.memory_mb, free.free_gpus(shape.gpu_type))
                     if number <= 0:
                         return True
         return False
+
+    def _usable(self, free: FreeNode, gpu_type: str = "") -> int:
+        """How many GPUs of the type, or of any, the current search may take of a node."""
+        if gpu_type or self._most == inf or free.node.dedicated_to:
+            return free.free_gpus(gpu_type)
+        return sum(self.wanted.get(kind, 0.0) <= self._most for _, kind in free.gpus)
 
     def _search(
         self, runs: Sequence[Sequence[Demand]], salt: int, avoid: frozenset[str], near: frozenset[str] | None
@@ -200,7 +231,8 @@ class FreeNodes:
                 if not done:
                     return None
                 if not went_back:
-                    went_back, self._effort = True, self.EFFORT
+                    # What goes wrong with less wanted types is tried with all of them.
+                    went_back, self._effort = True, self.EFFORT if self._most == inf else 0
                 step = done.pop()
                 self._effort -= 1
                 if self._effort <= 0:
@@ -218,8 +250,9 @@ class FreeNodes:
         if best is None:
             return False
         with self._changing(best.node.name) as free:
-            step.is_reduced = False
-            step.placements = [free.put(demand, salt) for demand in step.tasks[: free.times(step.tasks[0])]]
+            step.is_reduced, first = False, step.tasks[0]
+            number = free.times(first, self._usable(free, first.gpu_type))
+            step.placements = [free.put(demand, salt, self.wanted) for demand in step.tasks[:number]]
         return True
 
     def _one_less(self, step: _Step) -> bool:
@@ -235,57 +268,64 @@ class FreeNodes:
         """One node of each group where the task fits, the best first, and none of those that are ``used``. Between two
         of them the room is unchanged."""
         for owner in self._serving:
-            for is_wanted in self._tiers(demand, avoid, near):
-                for gpus in sorted(gpus for gpus in self._shelves if gpus >= demand.gpus):
-                    yield from self._of_shelf(self._shelves[gpus], demand, owner, is_wanted, used)
+            for tiers in self._tiers(demand, avoid, near)[: 1 if self._most < inf else 2]:
+                for want, by_gpus in self._in_order(demand):
+                    if want > self._most and not owner:
+                        break
+                    for is_of_tier in tiers:
+                        for shelves in by_gpus:
+                            yield from self._of_shelves(shelves, demand, owner, is_of_tier, used)
 
-    def _of_shelf(
-        self,
-        shelf: dict[Likeness, list[FreeNode]],
-        demand: Demand,
-        owner: str,
-        is_wanted: Callable[[str], bool],
-        used: Collection[str],
+    def _in_order(self, demand: Demand) -> list[tuple[float, list[list[_Shelf]]]]:
+        """The shelves that could do by how much the GPUs that the task would get are wanted, each part of them by the
+        number of free GPUs. It is kept until there is another shelf."""
+        key = demand.gpus, demand.gpu_type
+        if key not in self._ordered:
+            parts: dict[float, dict[int, list[_Shelf]]] = {}
+            for kinds, shelf in self._shelves.items():
+                if demand.gpus <= (kinds.count(demand.gpu_type) if demand.gpu_type else len(kinds)):
+                    want = 0.0
+                    if self.wanted and demand.gpus and not demand.gpu_type:
+                        want = sorted(self.wanted.get(kind, 0.0) for kind in kinds)[demand.gpus - 1]
+                    parts.setdefault(want, {}).setdefault(len(kinds), []).append(shelf)
+            by_gpus = ((want, parts[want]) for want in sorted(parts))
+            self._ordered[key] = [(want, [part[gpus] for gpus in sorted(part)]) for want, part in by_gpus]
+        return self._ordered[key]
+
+    def _of_shelves(
+        self, shelves: Sequence[_Shelf], demand: Demand, owner: str, is_of_tier: _Tier, used: Collection[str]
     ) -> Iterator[FreeNode]:
         """Goes from the tightest group on; in each only the first node is looked for, and only when its turn comes."""
-        self._effort -= len(shelf)
-        groups = [
-            group for group in shelf.values() if group[0].node.dedicated_to == owner and group[0].has_room(demand)
-        ]
+        groups = [group for shelf in shelves for group in shelf.values()]
+        self._effort -= len(groups)
+        groups = [group for group in groups if group[0].node.dedicated_to == owner and group[0].has_room(demand)]
         for group in sorted(groups, key=_tightness) if len(groups) > 1 else groups:
             for free in group:
                 name = free.node.name
-                if is_wanted(name) and name not in used and free.has_ports(demand.ports):
+                if is_of_tier(name) and name not in used and free.has_ports(demand.ports):
                     yield free
                     break
 
-    def _tiers(
-        self, demand: Demand, avoid: frozenset[str], near: frozenset[str] | None
-    ) -> Iterable[Callable[[str], bool]]:
-        """Which nodes to look at, one tier after the other: those that have the image, others, those to avoid."""
+    def _tiers(self, demand: Demand, avoid: frozenset[str], near: frozenset[str] | None) -> list[list[_Tier]]:
+        """Which nodes to look at: those that have the image, and then others; at last, apart, those to avoid."""
         key = demand.image, demand.labels, avoid, demand.gpus > 0, self._withheld
         if near is not None:
             return self._ways(demand, avoid, near)
         if key not in self._tried:
-            self._tried[key] = list(self._ways(demand, avoid, None))
+            self._tried[key] = self._ways(demand, avoid, None)
         return self._tried[key]
 
-    def _ways(
-        self, demand: Demand, avoid: frozenset[str], near: frozenset[str] | None
-    ) -> Iterator[Callable[[str], bool]]:
+    def _ways(self, demand: Demand, avoid: frozenset[str], near: frozenset[str] | None) -> list[list[_Tier]]:
         marked = (node.name for node in self._marked if bars(node, demand))
         barred = self._without(demand.labels).union(self._withheld, marked)
         last = avoid - barred
         best = self._with_image(demand.image) - last - barred
         if near is not None:
-            yield (near - barred - last).__contains__
-            return
-        if best:
-            yield best.__contains__
+            return [[(near - barred - last).__contains__]]
         others = best | last | barred
-        yield lambda name: name not in others
-        if last:
-            yield last.__contains__
+        first: list[_Tier] = [best.__contains__] if best else []
+        first.append(lambda name: name not in others)
+        return [first, [last.__contains__]] if last else [first]
 
     def _with_image(self, image: str) -> frozenset[str]:
         if image not in self._having:
@@ -310,11 +350,18 @@ class FreeNodes:
 
     def _join(self, free: FreeNode) -> None:
         self._frees[free.node.name] = free
-        shelf = self._shelves.setdefault(len(free.gpus), {})
-        insort(shelf.setdefault(free.likeness(), []), free, key=_name)
+        insort(self._shelf(free).setdefault(free.likeness(), []), free, key=_name)
+
+    def _shelf(self, free: FreeNode) -> _Shelf:
+        kinds = free.likeness()[3]
+        if kinds not in self._shelves:
+            self._shelves[kinds] = {}
+            self._ordered.clear()
+        return self._shelves[kinds]
 
     def _leave(self, free: FreeNode) -> None:
-        shelf, likeness = self._shelves[len(free.gpus)], free.likeness()
+        likeness = free.likeness()
+        shelf = self._shelves[likeness[3]]
         group = shelf[likeness]
         del group[bisect_left(group, _name(free), key=_name)]
         if not group:

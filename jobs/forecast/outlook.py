@@ -126,4 +126,4 @@ def _foreseen(turn: Turn[WaitingJob], seen: RecentQueue, is_over: Callable[[], b
         return None
     now = seen.scene.now.timestamp()
     waiting = [*seen.waiting, turn.job]
-    return start_of(turn.job, waiting, seen.scene, lambda job: length_of(lengths, job, now), is_over)
+    return start_of(turn.job, waiting, turn.queue.scene, lambda job: length_of(lengths, job, now), is_over)

@@ -134,7 +134,8 @@ class _Table(Generic[JobT]):
         self.lengths = {job.id: length(job) for job in (*self.queue, *(runner.job for runner in self.running))}
         self.delays: dict[int, list[float]] = {job.id: [] for job in self.queue}
         self.earliest: dict[int, list[float]] = {job.id: [] for job in self.queue}  # inf: never, as far as is known
-        self.free = FreeNodes(node for node in scene.nodes if node.name not in scene.unseen)
+        seen = [node for node in scene.nodes if node.name not in scene.unseen]
+        self.free = FreeNodes(seen, wanted=scene.wanted)
         self.idle = FreeNodes(scene.nodes, empty=True)
 
     def note(self, began: dict[int, float], played: float | None = None) -> None:

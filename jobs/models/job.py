@@ -104,6 +104,12 @@ class Job(models.Model):
                 condition=Q(state__in=["WAITING", "RUNNING"], deleted_at__isnull=True),
                 name="job_live_by_user",
             ),
+            # For the GPUs that live jobs ask for by the name of their type (jobs/scheduling/load.py).
+            models.Index(
+                fields=["state", "gpu_type", "total_gpus", "deleted_at"],
+                condition=Q(state__in=["WAITING", "RUNNING"], deleted_at__isnull=True, gpu_type__gt=""),
+                name="job_naming_gpus",
+            ),
             models.Index(fields=["created_at"], condition=Q(published_at__isnull=True), name="job_unpublished"),
         ]
 

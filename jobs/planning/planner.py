@@ -162,7 +162,7 @@ def _in_words(holds: Sequence[Hold]) -> str:
 
 def _basis(world: World, seen: Scene[JobView], running: tuple[object, object]) -> tuple[object, ...]:
     """Gather all that the turns go by, but for the clock."""
-    rights = seen.quotas, seen.use, seen.policy, seen.rests, seen.spans
+    rights = seen.quotas, seen.use, seen.policy, seen.rests, seen.spans, seen.named
     return world.waiting, seen.nodes, seen.unseen, running, world.holds, *rights, world.lengths
 
 
@@ -188,6 +188,7 @@ def scene(world: World, offered: Sequence[NodeView]) -> Scene[JobView]:
         spans=world.spans,
         policy=world.policy,
         rests=world.rests,
+        named=world.named,
         lengths=lambda: world.lengths,
         step=interval_start(world.now),
     )

@@ -133,6 +133,7 @@ class World:
     policy: Policy = POLICY
     rests: Rests = field(default_factory=dict)
     lengths: Lengths = NO_LENGTHS  # how long jobs of the like ran
+    named: Mapping[str, int] = field(default_factory=dict)  # GPUs that live jobs ask for by the name of their type
     owners: Mapping[str, Owner] = field(default_factory=dict)  # by name of the container, where it has one
     lost_after: float = 60.0  # seconds
     strangers: Mapping[tuple[str, str], datetime] = field(default_factory=dict)  # (node, container) -> first seen

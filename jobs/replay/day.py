@@ -11,7 +11,8 @@ from heapq import heappop, heappush
 from math import ceil, inf
 from typing import NamedTuple
 
-from clusters.placement.fit import Demand, NodeView, Placement, with_tasks
+from clusters.placement.fit import Demand, NodeView, Placement, named_gpus, wanted, with_tasks
+from clusters.placement.free import FreeNodes
 from clusters.placement.shares import Quota, add, nodes_without, taken
 from jobs.planning.queue.scene import KnownJob, Rests, Runner, as_evicted, holds_at, rests_after
 
@@ -85,6 +86,16 @@ class ReplayCluster:
     @cached_property
     def types(self) -> Mapping[str, Mapping[str, str]]:
         return {node.name: dict(node.gpus) for node in self.views.values()}
+
+    def free(self) -> FreeNodes:
+        """What is free on its nodes, as the planner sees it."""
+        return FreeNodes(self.nodes, wanted=wanted(self.nodes, self.named))
+
+    @property
+    def named(self) -> Mapping[str, int]:
+        """How many GPUs of each type those that wait or run ask for by its name."""
+        runs = [*self.waiting.values(), *(placed.run for placed in self.running.values())]
+        return named_gpus([run.demands for run in runs])
 
     def at(self, seconds: float) -> datetime:
         return self.midnight + timedelta(seconds=seconds)

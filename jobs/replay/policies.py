@@ -32,7 +32,7 @@ class Fifo(ReplayPolicy):
 
 def _in_turn(cluster: ReplayCluster) -> tuple[list[RunStart], FreeNodes, list[Run]]:
     """The first ones of the queue up to one that does not fit, what these leave of the nodes, and the rest of it."""
-    queue, starts, free = cluster.in_order(), list[RunStart](), FreeNodes(cluster.nodes)
+    queue, starts, free = cluster.in_order(), list[RunStart](), cluster.free()
     for at, run in enumerate(queue):
         placements = free.place(run.demands, run.id, vc=run.vc)
         if placements is None:
@@ -47,7 +47,7 @@ class Backfill(ReplayPolicy):
     name = "FIFO with backfill"
 
     def decide(self, cluster: ReplayCluster) -> Chosen:
-        shelf = ShrinkingCapacity(FreeNodes(cluster.nodes))
+        shelf = ShrinkingCapacity(cluster.free())
         return [start for run in cluster.in_order() if (start := shelf.start(run)) is not None], ()
 
 
@@ -175,6 +175,7 @@ class Longshore(ReplayPolicy):
             running=lambda: [placed.runner for placed in cluster.running.values()],
             holds=lambda: [hold for placed in cluster.running.values() for hold in placed.runner.holds],
             lengths=lambda: self._lengths,
+            named=cluster.named,
         )
 
     def ended(self, placed: PlacedRun) -> None:

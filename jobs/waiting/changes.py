@@ -124,6 +124,7 @@ class _ChangeSearch(Generic[JobT]):
         for runner in islice(by_size, MOST_ENDS):
             change = {"jobEnds": f"{runner.job.username}~{runner.job.name}"}
             scene: Scene[Any] = without([runner], self.queue.scene)
+            scene = scene.naming(less=runner.job.demands) if scene.named else scene
             yield from self._if_it_starts(f"{runner.job.title} ends.", change, self.demands, scene=scene)
 
     def _node_returns(self) -> Iterator[Change]:
@@ -154,7 +155,7 @@ class _ChangeSearch(Generic[JobT]):
             is_preemptible=is_preemptible or self.job.is_preemptible,
             most_seconds=most_seconds or self.job.most_seconds,
         )
-        scene = scene or self.scene
+        scene = (scene or self.scene).naming(shape, self.demands)
         if self.is_over() or not _has_room(scene, variant):
             return
         others: list[SchedulableJob] = [other for other in self.queue.jobs if other.id != self.job.id]

@@ -33,7 +33,7 @@ from jobs.planning.queue.unchanged import interval_start
 from jobs.planning.turns import Turn, turns
 from jobs.scheduling import columns, rests
 from jobs.scheduling.columns import Specs
-from jobs.scheduling.load import policy
+from jobs.scheduling.load import named_gpus, policy
 
 _NO_ROW = 0  # no job has this id
 _RESERVED = "reserved"
@@ -200,7 +200,7 @@ def turn_if_submitted(
         is_preemptible=spec.asked.preemptible,
         most_seconds=spec.asked.max_run_seconds,
     )
-    return next(turn for turn in turns([*waiting, last], scene) if turn.job is last)
+    return next(turn for turn in turns([*waiting, last], scene.naming(last.demands)) if turn.job is last)
 
 
 def _read(specs: Specs) -> tuple[list[WaitingJob], Scene[WaitingJob]]:
@@ -218,8 +218,9 @@ def _scene(specs: Specs, moves: bool) -> Scene[WaitingJob]:
     """Make the scene; rows of running jobs are read when the turns ask for them. ``moves`` says whether one of them
     ends, is a guest or says when it ends."""
     ledger, now = Ledger(), timezone.localtime()
+    nodes = in_force(ledger.nodes(), now)
     return Scene(
-        nodes=in_force(ledger.nodes(), now),
+        nodes=nodes,
         now=now,
         step=interval_start(now),
         quotas=quotas(load_rights(), *ledger.pool_totals()),
@@ -231,6 +232,7 @@ def _scene(specs: Specs, moves: bool) -> Scene[WaitingJob]:
         policy=policy(),
         rests=rests.load(),
         lengths=known_lengths,
+        named=named_gpus(nodes),
     )
 
 

@@ -178,18 +178,28 @@ def _(change: NodeAdded, situation: Situation[Any]) -> Situation[Any]:
 
 @_with.register
 def _(change: JobBecomes, situation: Situation[Any]) -> Situation[Any]:
-    if change.to and any(one.job.title == change.job for one in situation.scene.running()):
+    runs = [one.job for one in situation.scene.running() if one.job.title == change.job]
+    if change.to and runs:
         found = _without(situation, lambda one: one.job.title == change.job, change.sentence)
-        return found if change.to == "evict" else replace(found, waiting=situation.waiting, evicted=situation.evicted)
+        if change.to == "evict":
+            return found
+        return replace(_not_asking(found, runs), waiting=situation.waiting, evicted=situation.evicted)
     if change.to == "evict":
         raise BadRequest(f"Job {change.job} does not run, so it cannot be evicted.")
     others = [job for job in situation.waiting if job.title != change.job]
     if len(others) == len(situation.waiting):
         raise BadRequest(f"No job {change.job} waits or runs that this could change.")
     if change.to:
-        return replace(situation, waiting=others)
+        gone = [job for job in situation.waiting if job.title == change.job]
+        return replace(_not_asking(situation, gone), waiting=others)
     changed = [replace(job, priority=change.priority) if job.title == change.job else job for job in situation.waiting]
     return replace(situation, waiting=changed)
+
+
+def _not_asking(situation: Situation[JobT], gone: Sequence[JobT]) -> Situation[JobT]:
+    """Return the situation where these jobs ask for no type of GPUs any more."""
+    less = [demand for job in gone for demand in job.demands]
+    return replace(situation, scene=situation.scene.naming(less=less))
 
 
 def _without(situation: Situation[JobT], goes: Callable[[Runner[JobT]], bool], because: str) -> Situation[JobT]:

@@ -18,13 +18,14 @@ from clusters.models import Node
 from clusters.nodes import services
 from clusters.nodes.queries import Ledger
 from clusters.placement.blockers import blockers, never_fits
-from clusters.placement.fit import Demand, NodeView, in_force
+from clusters.placement.fit import Demand, NodeView, in_force, wanted
 from clusters.placement.free import FreeNodes
 from clusters.placement.shares import nodes_without
 from jobs.config.demands import demands
 from jobs.config.spec import JobSpec
 from jobs.models import Job, Task
 from jobs.planning.lifecycle import TASK_LIVE_STATES
+from jobs.scheduling.load import named_gpus
 from portal.nodes.node import NodeTask, running_on
 from portal.nodes.rows import line_of
 from portal.shared.jobs.rows import Named
@@ -57,7 +58,8 @@ class Affected(Named):
 
 
 def drain_page(name: str, viewer: Viewer) -> dict[str, Any]:
-    """The context of nodes/drain.html. Seven queries, however much runs there. Raises NoNode."""
+    """The context of nodes/drain.html. Seven queries, however much runs there, and one
+    more where nodes have several types of GPUs. Raises NoNode."""
     node = services.find_node(name)
     line = line_of(node)
     tasks = running_on(name, viewer)
@@ -87,7 +89,7 @@ def affected_by(name: str, tasks: Sequence[NodeTask]) -> list[Affected]:
     views, holds = in_force(ledger.nodes(), timezone.now()), ledger.holds()
     views = nodes_without(views, [holds[str(task.pk)] for task in held if str(task.pk) in holds])
     left = [replace(view, offered=False, why_not="draining") if view.name == name else view for view in views]
-    free, affected = FreeNodes(left), []
+    free, affected = FreeNodes(left, wanted=wanted(left, named_gpus(left))), []
     for id, job in sorted(jobs.items()):
         places = free.place(shapes[id], id, vc=job.vc) if shapes[id] else None
         goes = tuple(dict.fromkeys(place.node for place in places or ()))

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import random
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.apps import apps
+from django.db import connection
 
 from base.core import clock
 from clusters.models import Node, VcGrant, VirtualCluster
+from clusters.nodes.queries import Ledger
 from jobs import services
 from jobs.history import lengths
 from jobs.models import Job
 from jobs.planning.planner import scene
 from jobs.planning.turns import Move, turns
-from jobs.waiting.queue import turns_of
+from jobs.scheduling import load
+from jobs.scheduling.load import named_gpus
+from jobs.waiting.queue import queue_now, turns_of
 from tests.cluster import Cluster
 from tests.history import a_past
 
@@ -41,7 +47,7 @@ def rooms_of_the_pass(cluster: Cluster) -> dict[int, list[str]]:
     return {turn.job.id: turn.reservation.names for turn in decided if turn.reservation}
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(10))
 def test_what_is_printed_is_what_happens(cluster: Cluster, seed: int) -> None:
     chance = random.Random(seed)
     if seed % 2:
@@ -50,13 +56,15 @@ def test_what_is_printed_is_what_happens(cluster: Cluster, seed: int) -> None:
         status = VirtualCluster.Status.STOPPED if name == "stopped" else VirtualCluster.Status.RUNNING
         vc, _ = VirtualCluster.objects.update_or_create(name=name, defaults={"status": status})
         VcGrant.objects.create(vc=vc, username=cluster.owner.username)
+    kinds = ["A", "B"] if seed >= 6 else [""]
     for at in range(3):
-        cluster.add_node(f"n{at}", gpus=chance.randint(1, 3), cpus=4)
+        cluster.add_node(f"n{at}", gpus=chance.randint(1, 3), gpu_type=kinds[at % len(kinds)], cpus=4)
     Node.objects.filter(name="n0").update(status=chance.choice(["active", "cordoned"]))
     cluster.tick()
     for at in range(12):
         role = {"gpuNumber": chance.randint(0, 3), "taskNumber": chance.randint(1, 3)}
-        cluster.submit(name=f"j{at}", roles=[role], virtualCluster=chance.choice(VCS))
+        names = {"gpuType": chance.choice(["", "A"])} if seed >= 6 else {}
+        cluster.submit(name=f"j{at}", roles=[role], virtualCluster=chance.choice(VCS), **names)
     for _ in range(3):
         printed = turns_of(waiting(cluster))
         cluster.tick()
@@ -80,3 +88,36 @@ def test_the_turns_of_many_jobs_take_as_many_queries_as_those_of_one(
     cluster.tick()
     with django_assert_max_num_queries(8):
         assert [turn.position for turn in turns_of(jobs[1:]).values()] == list(range(1, 30))
+
+
+def test_who_names_a_type_of_gpus_counts_whether_waiting_or_running(
+    cluster: Cluster, django_assert_num_queries: Callable[[int], Any]
+) -> None:
+    for at, kind in enumerate("AAB"):
+        cluster.add_node(f"n{at}", gpus=1, gpu_type=kind)
+    for name, kind in (("first", "A"), ("second", "A"), ("third", "A"), ("ended", "A"), ("any", "")):
+        cluster.submit(name=name, roles=[{"gpuNumber": 1}], gpuType=kind)
+    services.stop(cluster.owner, Job.objects.get(name="ended"))
+    cluster.settle()
+    assert Job.objects.get(name="any").state == "RUNNING", "B is left for it"
+    views = Ledger().nodes()
+    with django_assert_num_queries(1):
+        assert named_gpus(views) == {"A": 3}
+    with django_assert_num_queries(0):
+        assert named_gpus(views[:2]) == {}, "there is nothing to choose"
+    assert queue_now()[1].wanted == {"A": 1.5}
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="SQLite says which index it reads")
+def test_that_is_read_from_one_index_without_a_row(cluster: Cluster) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN QUERY PLAN {load._NAMED}")
+        assert "USING COVERING INDEX job_naming_gpus" in cursor.fetchone()[-1]
+
+
+def test_jobs_of_the_release_before_get_their_type_by_the_migration(cluster: Cluster) -> None:
+    for name, values in (("names", {"gpuType": "A"}), ("any", {})):
+        cluster.submit(name=name, roles=[{"gpuNumber": 1}], **values)
+    Job.objects.update(gpu_type="")
+    importlib.import_module("jobs.migrations.0033_gpu_type").write_down(apps, None)
+    assert dict(Job.objects.values_list("name", "gpu_type")) == {"names": "A", "any": ""}

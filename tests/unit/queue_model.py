@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from clusters.placement.fit import Demand, NodeView, Placement, PortDemand
+from clusters.placement.fit import Demand, NodeView, Placement, PortDemand, named_gpus
 from clusters.placement.shares import Amount, Hold, Quota, add, of_gpus
 from jobs.planning.queue.lengths import Lengths
 from jobs.planning.queue.scene import (
@@ -81,6 +81,7 @@ class Play:
             policy=self.policy,
             rests=self.rests,
             lengths=lambda: self.lengths,
+            named=named_gpus([job.demands for job in [*self.waiting, *(job for job, _ in self.running.values())]]),
         )
 
     def turns(self) -> list[Turn[Played]]:

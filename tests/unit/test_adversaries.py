@@ -298,3 +298,21 @@ def test_who_does_not_leave_in_time_waits_behind_the_ceiling() -> None:
     assert said[1].endswith(
         "a/j2 is ahead of it there; before that only those start that end in time, or that may be evicted."
     )
+
+
+def test_those_who_name_no_type_before_those_who_do() -> None:
+    """A user fills a mixed cluster with jobs that take any GPU, all before one of another user that needs the only node
+    of its type: the waits of that one in seconds."""
+    play = cluster(4, "ABBB", a=Right(100))
+    waits = []
+    for at in range(50):
+        anything = [job(100 * at + 10 + each, "a", 2, seconds=600) for each in range(6)]
+        mine = job(100 * at + 90, "a", username="b", shape=shape(1, 4, 1, "A"), seconds=600)
+        play.waiting += [*anything, mine]
+        came = play.now
+        for _ in range(1200 // PASS):
+            play.step(PASS)
+        waits.append((play.started[mine.id] - came).total_seconds())
+    print(f"no type before a type: at most {max(waits):.0f} s")
+    assert max(waits) <= PASS
+    assert not play.waiting and len(play.started) == 50 * 7, "and they wait for nothing either"

@@ -26,7 +26,8 @@ class FreeInRound(Generic[JobT]):
         """The free capacity at the start of the round, before anybody's turn. It is copied, and stays as it is."""
         if self._scene.before is not None:
             return self._scene.before.copy(self._scene.nodes)
-        return FreeNodes(node for node in self._scene.nodes if node.name not in self._scene.unseen)
+        scene = self._scene
+        return FreeNodes((node for node in scene.nodes if node.name not in scene.unseen), wanted=scene.wanted)
 
     @cached_property
     def left(self) -> FreeNodes:

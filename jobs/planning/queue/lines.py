@@ -232,7 +232,9 @@ class Queue(Generic[JobT]):
 
     @cached_property
     def gpu_kinds(self) -> Sequence[str]:
-        return sorted({kind for node in self.scene.nodes for _, kind in node.gpus if kind})
+        """The types of GPUs, the least wanted first."""
+        kinds = {kind for node in self.scene.nodes for _, kind in node.gpus if kind}
+        return sorted(kinds, key=lambda kind: (self.scene.wanted.get(kind, 0.0), kind))
 
     def amount(self, job: JobT, placements: Sequence[Placement]) -> Mapping[str, float]:
         """Add up what the job takes at these places, about which several questions in a row are asked."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -9,7 +10,7 @@ from functools import cached_property
 from typing import Generic, TypeVar
 
 from clusters.appointments.rules import Span
-from clusters.placement.fit import Blocker, Demand, NodeView, Placement
+from clusters.placement.fit import Blocker, Demand, NodeView, Placement, Wanted, named_gpus, wanted
 from clusters.placement.free import FreeNodes
 from clusters.placement.shares import Amount, Hold, Quota, add, of_gpus
 from jobs.planning.queue.appointments import Appointed
@@ -283,6 +284,9 @@ class Scene(Generic[JobT]):
     spans: Sequence[Span] = ()  # the appointments that run or come, each with its next time
     # How long jobs of the like ran; asked for only when somebody's room has to be found.
     lengths: Callable[[], Lengths] = lambda: NO_LENGTHS
+    # How many GPUs of each type waiting and running jobs ask for by its name. Who looks at a later moment leaves it as
+    # it is now.
+    named: Mapping[str, int] = field(default_factory=dict)
     # For those who ask for turn after turn: what was free on the same nodes a moment ago, and what is if nothing runs.
     # Without them that is worked out from the rest.
     before: FreeNodes | None = None
@@ -306,6 +310,16 @@ class Scene(Generic[JobT]):
         ran = max(0.0, (self.rounded_now - began).total_seconds())
         likely = began + timedelta(seconds=lengths.likely_of(job, ran))
         return likely if known is None else min(known, likely)
+
+    @cached_property
+    def wanted(self) -> Wanted:
+        """How much each type of GPUs is wanted: a job that names none gets those that are wanted least."""
+        return wanted(self.nodes, self.named)
+
+    def naming(self, more: Sequence[Demand] = (), less: Sequence[Demand] = ()) -> Scene[JobT]:
+        """The scene where a job asks for ``more`` by name, or none for ``less`` any longer."""
+        named = Counter(self.named) + named_gpus([more])
+        return replace(self, named=named - named_gpus([less]))
 
     @cached_property
     def appointed(self) -> Appointed:

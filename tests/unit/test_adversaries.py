@@ -316,3 +316,15 @@ def test_those_who_name_no_type_before_those_who_do() -> None:
     print(f"no type before a type: at most {max(waits):.0f} s")
     assert max(waits) <= PASS
     assert not play.waiting and len(play.started) == 50 * 7, "and they wait for nothing either"
+
+
+def test_who_names_a_type_keeps_none_below_the_ceiling_that_takes_any() -> None:
+    """A gang of three GPUs of any type may have two of A and one of B. Others of its team, who come without end, ask
+    for B, so that A comes first for it: it still gets both."""
+    nodes = [node("n0", "AA"), node("n1", "AABB")]
+    play = Play(nodes, quotas({"a": Right(50, 50)}, *pool_totals(nodes)))
+    play.waiting = [job(1, "a", shape=shape(3, 1), seconds=10)]
+    for at in range(20):
+        play.waiting.append(job(1000 + at, "a", username="u", shape=shape(1, 1, 1, "B"), seconds=10))
+        play.step(10)
+    assert 1 in play.started

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
+from math import inf
 from operator import attrgetter, itemgetter
 from typing import Generic
 
@@ -255,12 +256,30 @@ class Queue(Generic[JobT]):
     def types_differ(self) -> bool:
         return len({kind for node in self.scene.nodes for _, kind in node.gpus}) > 1
 
-    def typed(self, demands: Sequence[Demand], limits: Amount) -> Iterator[tuple[Demand, ...]]:
-        """Yield the demands with GPUs of one type each, where the type is open and types have limits."""
+    def typed(self, demands: Sequence[Demand], limits: Amount, use: Amount) -> Iterator[tuple[Demand, ...]]:
+        """Yield the demands with GPUs of one type each, where the type is open and types have limits; at last with
+        several types, the least wanted first, as far as the limits have room beside this ``use``."""
         is_open = any(each.gpus and not each.gpu_type for each in demands)
         if is_open and any(what.startswith("gpu:") for what in limits):
             for kind in self.gpu_kinds:
                 yield tuple(replace(each, gpu_type=each.gpu_type or kind) for each in demands)
+            if len(demands) > 1:
+                yield from self._mixed(demands, limits, use)
+
+    def _mixed(self, demands: Sequence[Demand], limits: Amount, use: Amount) -> Iterator[tuple[Demand, ...]]:
+        room = {kind: limits.get(f"gpu:{kind}", inf) - use.get(f"gpu:{kind}", 0.0) for kind in self.gpu_kinds}
+        for each in demands:
+            if each.gpu_type in room:
+                room[each.gpu_type] -= each.gpus
+        kinds: list[str] = []
+        for each in demands:
+            kind = each.gpu_type
+            if each.gpus and not kind:
+                if (kind := next((kind for kind, gpus in room.items() if gpus >= each.gpus), "")) == "":
+                    return
+                room[kind] -= each.gpus
+            kinds.append(kind)
+        yield tuple(replace(each, gpu_type=kind) for each, kind in zip(demands, kinds, strict=True))
 
     def returns_before(self, guest: Runner[JobT], job: JobT) -> bool:
         """Whether a guest, evicted for this job, would have its turn before it: the eviction would be in vain."""

@@ -133,7 +133,7 @@ class _Search(Generic[JobT]):
     ) -> NextCapacity[JobT] | None:
         """Find where the job fits without some of the candidates, as few as will do; ``limits`` are those of types that
         count here."""
-        for demands in (self.job.demands, *self.queue.typed(self.job.demands, limits)):
+        for demands in (self.job.demands, *self.queue.typed(self.job.demands, limits, self.use)):
             chosen = reclaim.choose_victims(fit, demands, candidates)
             if chosen is not None and is_good(chosen[1]):
                 victims, placements = chosen
@@ -162,7 +162,7 @@ class _Search(Generic[JobT]):
         could = self.line.leave if self.line.owners and is_beyond else None
         withheld = self.scene.appointed.withheld(self.job)
         left = [node for node in left if node.name not in withheld] if withheld else left
-        for demands in (self.job.demands, *self.queue.typed(self.job.demands, self.line.quota.ceiling)):
+        for demands in (self.job.demands, *self.queue.typed(self.job.demands, self.line.quota.ceiling, self.use)):
             queue = self.queue
             nearest = reservations.nearest(
                 demands, self.job.vc, free, left, queue.reservations, queue.ends, self.scene.rounded_now, could

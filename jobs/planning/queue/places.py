@@ -25,7 +25,7 @@ def place(line: VcQueue[JobT], job: JobT, free: FreeNodes) -> tuple[Sequence[Pla
     """Places that keep the ceiling; and, where there are none for that reason, the resources above it."""
     above: list[str] = []
     withheld = line.queue.scene.appointed.withheld(job)
-    for demands in (job.demands, *line.queue.typed(job.demands, line.quota.ceiling)):
+    for demands in (job.demands, *line.queue.typed(job.demands, line.quota.ceiling, line.use)):
         placements = free.place(demands, job.salt, job.avoid, job.vc, withheld)
         if placements is None:
             continue
@@ -40,7 +40,7 @@ def place(line: VcQueue[JobT], job: JobT, free: FreeNodes) -> tuple[Sequence[Pla
 def place_within(line: VcQueue[JobT], job: JobT, free: FreeNodes) -> Sequence[Placement] | None:
     """Places with GPUs of a type of which it stays within the guarantee, for a job that leaves the type open."""
     withheld = line.queue.scene.appointed.withheld(job)
-    for demands in line.queue.typed(job.demands, line.quota.guarantee):
+    for demands in line.queue.typed(job.demands, line.quota.guarantee, line.use):
         placements = free.place(demands, job.salt, job.avoid, job.vc, withheld)
         if placements is not None:
             if line.stays_within_limits(job, placements):
@@ -68,7 +68,7 @@ def place_as_owner(line: VcQueue[JobT], job: JobT, owned: FreeNodes) -> tuple[Se
 def could_be_below(line: VcQueue[JobT], job: JobT, empty: FreeNodes) -> bool:
     """Whether its places could keep the ceiling if nothing ran; ``empty`` is what would be free then."""
     withheld = line.queue.scene.appointed.withheld(job)
-    for demands in (job.demands, *line.queue.typed(job.demands, line.quota.ceiling)):
+    for demands in (job.demands, *line.queue.typed(job.demands, line.quota.ceiling, {})):
         placements = empty.place(demands, vc=job.vc, withheld=withheld)
         if placements is not None:
             empty.give_back(demands, placements)
@@ -91,7 +91,7 @@ def room_below(line: VcQueue[JobT], job: JobT, untouched: FreeNodes) -> Cleared[
     left = nodes_without(left, [hold for runner in going for hold in runner.holds])
     fit = Fit(job, untouched.copy(left), left, queue.reservations, scene.appointed.withheld(job))
 
-    for demands in (job.demands, *queue.typed(job.demands, line.quota.ceiling)):
+    for demands in (job.demands, *queue.typed(job.demands, line.quota.ceiling, without_guests(line, job))):
 
         def placements(
             victims: Sequence[Runner[JobT]], demands: Sequence[Demand] = demands

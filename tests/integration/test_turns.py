@@ -119,5 +119,5 @@ def test_jobs_of_the_release_before_get_their_type_by_the_migration(cluster: Clu
     for name, values in (("names", {"gpuType": "A"}), ("any", {})):
         cluster.submit(name=name, roles=[{"gpuNumber": 1}], **values)
     Job.objects.update(gpu_type="")
-    importlib.import_module("jobs.migrations.0033_gpu_type").write_down(apps, None)
+    importlib.import_module("jobs.migrations.0033_gpu_type").fill(apps, None)
     assert dict(Job.objects.values_list("name", "gpu_type")) == {"names": "A", "any": ""}

@@ -98,7 +98,7 @@ def bind_apart(first: str, one: tuple[str, int], second: str, other: tuple[str, 
     if other and one[1] == other[1] and _same_host(one[0], other[0]):
         port = one[1] % 65535 + 1
         raise ImproperlyConfigured(
-            f"{second} is {other[0]}:{other[1]}, which {first}, {one[0]}:{one[1]}, has already. "
+            f"{second} is {_place(*other)}, which {first}, {_place(*one)}, has already. "
             f"Set {second} to another port, such as {port}."
         )
 
@@ -170,7 +170,11 @@ def tls_files(certificate: str, key: str) -> tuple[str, str]:
 
 
 def own_address(host: str, port: int, *, secure: bool) -> str:
-    return f"{'https' if secure else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
+    return f"{'https' if secure else 'http'}://{_place(host, port)}"
+
+
+def _place(host: str, port: int) -> str:
+    return f"{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def is_loopback(host: str) -> bool:

@@ -34,6 +34,7 @@ ROWS = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|", (USE / "limits.md").read_te
         ("parameters of a sweep", (parameters.MOST_PARAMETERS,)),
         ("drafts", (drafts.MOST, drafts.KEPT.days)),
         ("templates", (templates.MOST,)),
+        ("wrong passwords", (settings.AXES_FAILURE_LIMIT,)),
         ("API tokens", (services.MOST_TOKEN_DAYS,)),
         ("public ssh keys", (services.MOST_KEYS,)),
         ("terminals at once", (settings.TERMINALS,)),
@@ -45,7 +46,7 @@ ROWS = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|", (USE / "limits.md").read_te
         ("bytes of a code folder", (settings.CODE_LIMIT,)),
         ("GB of a folder", (tars.LARGEST >> 30,)),
         ("processes and threads", (settings.TASK_PIDS,)),
-        ("people and links", (rights.MOST_SHARES,)),
+        ("people, virtual clusters and links", (rights.MOST_SHARES,)),
         ("days of such a share", (api._LONGEST // 86_400,)),
     ],
 )

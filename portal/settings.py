@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 from pathlib import Path
 
 from base.core import private
 from base.core.env import (
     PRIVATE,
     bind,
+    bind_apart,
     bind_or_none,
     choice,
     fs_uri,
@@ -23,6 +25,7 @@ from base.core.env import (
     store_url,
     text,
     tls_files,
+    unknown,
     version,
     web_address,
     web_address_or_none,
@@ -57,6 +60,7 @@ IS_HTTPS = PUBLIC_URL.startswith("https://")
 APPS_BIND = bind_or_none(
     "LONGSHORE_APPS_BIND", f"{f'[{BIND_HOST}]' if ':' in BIND_HOST else BIND_HOST}:{BIND_PORT + 1}"
 )
+bind_apart("LONGSHORE_BIND", (BIND_HOST, BIND_PORT), "LONGSHORE_APPS_BIND", APPS_BIND)
 # Beside those of a node: ports that a config may ask for by number. The older clusters looked at none; what this portal
 # and Docker listen on stays theirs, also while they are restarted.
 _THEIRS = {BIND_PORT, 2375, 2376, *(APPS_BIND[1:] if APPS_BIND else ())}
@@ -269,3 +273,6 @@ Q_CLUSTER = {
 }
 LOGGING_CONFIG = "base.core.logs.configure"
 LOGGING = {"level": choice("LONGSHORE_LOG_LEVEL", "INFO", ("DEBUG", "INFO", "WARNING", "ERROR"))}
+
+for _sentence in unknown():
+    print(f"longshore: {_sentence}", file=sys.stderr, flush=True)  # noqa: T201

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
 import ipaddress
 import os
 import re
 import secrets
+import socket
 import ssl
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -20,10 +22,23 @@ from base.core.store_url import Bucket, bucket, is_bucket, namenodes
 PRIVATE = "127.0.0.0/8,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,::1/128,fc00::/7,fe80::/10"
 _WEB_ADDRESS = re.compile(r"https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?")
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+_OURS = "LONGSHORE_"
+# What is read later than the settings or by others: commands, images and compose files, containers, the project's tests
+# and benchmarks; and what Kubernetes tells the pods beside a service whose name begins with longshore.
+_ELSEWHERE = re.compile(
+    r"LONGSHORE_(((ADMIN_PASSWORD|BACKUP_PASSPHRASE|S3_(ENDPOINT|REGION|ACCESS_KEY|SECRET_KEY))(_FILE)?|SUPERVISOR"
+    r"|UID|IMAGE|WEBHDFS_(URL|TOKEN_FILE)|WEB_PATH_\w+|REQUIRE|SEEDS|FIRST_SEED|WORLDS|COSTS|BENCH_\w+)=.*"
+    r"|(\w+_)?SERVICE_(HOST|PORT)(_\w+)?=.*|(\w+_)?PORT(_\d+_[A-Z]+)?=[a-z]+://.*"
+    r"|(\w+_)?PORT_\d+_[A-Z]+_(PROTO|PORT|ADDR)=.*)",
+    re.DOTALL,
+)
+_LATER = ("LONGSHORE_ADMIN_PASSWORD", "LONGSHORE_BACKUP_PASSPHRASE")  # to be named where a name is like them
+_asked: set[str] = set()  # names that this process has asked for
 
 
 def text(name: str, default: str) -> str:
     """The variable, or the content of the file that ``<NAME>_FILE`` names, or the default."""
+    _asked.update((name, f"{name}_FILE"))
     path = os.environ.get(f"{name}_FILE")
     if path:
         try:
@@ -31,6 +46,19 @@ def text(name: str, default: str) -> str:
         except OSError as error:
             raise ImproperlyConfigured(f"{name}_FILE is {path}, which cannot be read: {error.strerror}.") from error
     return os.environ.get(name) or default
+
+
+def unknown() -> Iterator[str]:
+    """A sentence for each variable that looks like a setting of ours and is none, once all settings were read: a
+    misspelt one would leave the portal as open as without it. No reason to refuse a start, as an older release may be
+    started by what was written for a newer one. What `up` starts says none: `up` has said them."""
+    if "LONGSHORE_SUPERVISOR" in os.environ:
+        return
+    for name, value in sorted(os.environ.items()):
+        if name.startswith(_OURS) and name not in _asked and not _ELSEWHERE.fullmatch(f"{name}={value}"):
+            near = difflib.get_close_matches(name, sorted({*_asked, *_LATER}), 1, 0.8)
+            hint = f"did you mean {near[0]}?" if near else "docs/run/settings.md has all."
+            yield f"{name} is no setting of this release, so it changes nothing; {hint}"
 
 
 def number(name: str, default: int, *, least: int) -> int:
@@ -63,6 +91,29 @@ def bind(name: str, default: str) -> tuple[str, int]:
     if not (colon and host and 0 < (words.whole(port) or 0) < 65536):
         raise ImproperlyConfigured(f"{name} is {value!r}; it must be an address and a port, such as {default}.")
     return host.strip("[]"), int(port)
+
+
+def bind_apart(first: str, one: tuple[str, int], second: str, other: tuple[str, int] | None) -> None:
+    """Stop the start where the addresses of these two variables are in each other's way."""
+    if other and one[1] == other[1] and _same_host(one[0], other[0]):
+        port = one[1] % 65535 + 1
+        raise ImproperlyConfigured(
+            f"{second} is {_place(*other)}, which {first}, {_place(*one)}, has already. "
+            f"Set {second} to another port, such as {port}."
+        )
+
+
+def _same_host(one: str, other: str) -> bool:
+    """Whether two programs cannot have one port there: one listens on all addresses of the machine, or on the same."""
+    places = [{one, *_addresses(one)}, {other, *_addresses(other)}]
+    return bool(places[0] & places[1]) or any({"0.0.0.0", "::"} & each for each in places)  # noqa: S104
+
+
+def _addresses(host: str) -> Iterator[str]:
+    try:
+        yield from (str(found[4][0]) for found in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM))
+    except (OSError, UnicodeError):
+        return
 
 
 def bind_or_none(name: str, default: str) -> tuple[str, int] | None:
@@ -101,6 +152,7 @@ def web_address_or_none(name: str) -> str:
 
 def tls_files(certificate: str, key: str) -> tuple[str, str]:
     """The two files, or two empty texts. Files that cannot be used stop the start."""
+    _asked.update((certificate, key))
     files = os.environ.get(certificate, ""), os.environ.get(key, "")
     if not any(files):
         return files
@@ -118,7 +170,11 @@ def tls_files(certificate: str, key: str) -> tuple[str, str]:
 
 
 def own_address(host: str, port: int, *, secure: bool) -> str:
-    return f"{'https' if secure else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
+    return f"{'https' if secure else 'http'}://{_place(host, port)}"
+
+
+def _place(host: str, port: int) -> str:
+    return f"{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def is_loopback(host: str) -> bool:

@@ -13,6 +13,7 @@ from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
 from base.serving.connection import Connection
+from base.serving.sockets import SocketProtocol
 
 _BUSY = 30  # seconds for which one of several processes may be too busy to say that it lives
 _GRACE = 3  # seconds for requests under way when the server ends
@@ -44,7 +45,7 @@ def main() -> None:
         ssl_certfile=asked.certificate,
         ssl_keyfile=asked.key,
         http=Connection,
-        ws="websockets-sansio",
+        ws=SocketProtocol,
         ws_max_size=asked.largest_message,
         ws_per_message_deflate=False,  # what runs in a terminal or a container may compress by itself
         lifespan="on",

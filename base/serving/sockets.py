@@ -7,9 +7,21 @@ import asyncio
 from collections.abc import Awaitable
 from typing import Any
 
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
 from base.core.errors import LongshoreError
 
 _BROKEN = 1011  # the code by which a server says that it failed
+
+
+class SocketProtocol(WebSocketsSansIOProtocol):
+    """uvicorn's, which takes a refusal by an answer of HTTP (ASGI's extension websocket.http.response) for an
+    application that forgot to answer, and writes an error into the log for each."""
+
+    async def send(self, message: Any) -> None:
+        await super().send(message)
+        if message["type"] == "websocket.http.response.body" and self.close_sent:
+            self.handshake_complete = True
 
 
 class Closed(Exception):

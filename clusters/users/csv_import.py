@@ -6,7 +6,7 @@ It is all or nothing: with one bad line nothing is written, so the corrected fil
 from __future__ import annotations
 
 import csv
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from django.contrib.auth.hashers import make_password
 from django.db import IntegrityError, transaction
@@ -17,6 +17,7 @@ from base.core.errors import BadRequest, ConflictUser, LongshoreError, TooLarge
 from base.models import User
 from clusters.models import VirtualCluster
 from clusters.users import rules
+from clusters.users.left import Left, left_by
 from clusters.vcs.rules import DEFAULT_VC
 
 COLUMNS = ("username", "password", "admin", "virtual cluster", "githubPAT")
@@ -38,6 +39,11 @@ class ImportRow:
     admin: bool = False
     vcs: tuple[str, ...] = ()
     has_github_pat: bool = False
+    left: Left | None = None  # by a deleted account of this name
+
+    @property
+    def left_sentence(self) -> str:
+        return self.left.sentence(self.username) if self.left else ""
 
     @property
     def besides_default(self) -> list[str]:
@@ -65,6 +71,8 @@ def import_csv(actor: Viewer, text: str, *, dry_run: bool) -> ImportResult:
             taken.add(rows[-1].username)
         except LongshoreError as error:
             rows.append(ImportRow(number, cells.get("username", ""), error.message))
+    left = left_by([row.username for row in rows if not row.problem])
+    rows = [replace(row, left=left.get(row.username)) for row in rows]
     written = not dry_run and not any(row.problem for row in rows)
     if written:
         _write(who, rows)
@@ -135,4 +143,5 @@ def _make(who: str, row: ImportRow, hashed: str) -> None:
     granted: list[VirtualCluster] = [] if row.admin or not row.vcs else rules.known_vcs(row.vcs)
     rules.write_grants(row.username, granted)
     data = {"admin": row.admin, "virtualClusters": [vc.name for vc in granted], "csvLine": row.line}
+    data |= row.left.data() if row.left else {}
     audit.record(who, "user made", row.username, data)

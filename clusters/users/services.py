@@ -19,6 +19,7 @@ from base.core.errors import BadRequest, ConflictUser, Forbidden, RemoveAdmin
 from base.models import FormerUser, User
 from clusters.models import Appointment, GroupMember, VcGrant
 from clusters.users import rules
+from clusters.users.left import left_by
 from clusters.users.queries import load_user
 
 
@@ -32,7 +33,8 @@ def create_user(
     email: str = "",
     extension: dict[str, Any] | None = None,
 ) -> User:
-    """ConflictUser when the name is taken, UnknownVirtualCluster, BadRequest. ``vcs`` always gets ``default``."""
+    """ConflictUser when the name is taken, UnknownVirtualCluster, BadRequest. ``vcs`` always gets ``default``. What a
+    deleted account of this name left is now theirs: ``left_by`` tells it."""
     who = require_admin(actor).username
     wanted = list(vcs)
     rules.check_username(username)
@@ -43,11 +45,13 @@ def create_user(
     fields = _merged({}, extension or {})
     granted = rules.known_vcs(wanted) if wanted else []
     user = User(username=username, email=email, is_admin=admin, password=make_password(password), **fields)
+    left = left_by([username]).get(username)
+    data = {"admin": admin, "virtualClusters": [vc.name for vc in granted], **(left.data() if left else {})}
     try:
         with transaction.atomic():
             user.save(force_insert=True)
             rules.write_grants(username, [] if admin else granted)
-            audit.record(who, "user made", username, {"admin": admin, "virtualClusters": [vc.name for vc in granted]})
+            audit.record(who, "user made", username, data)
     except IntegrityError:  # somebody else was faster with this name
         raise ConflictUser(f"User name {username} already exists.") from None
     return user

@@ -12,9 +12,10 @@ from django.db import transaction
 
 from base.accounts import audit
 from base.accounts.viewer import Viewer, require_admin
+from base.core import words
 from base.core.bulk import lock_table
 from base.core.errors import BadRequest, ConflictVc, Forbidden, NoEnoughQuota, NoVirtualCluster, RemoveRunningVc
-from base.core.signals import NO_JOBS, about_jobs
+from base.core.signals import NO_JOBS, LiveJobs, about_jobs
 from clusters.models import Group, Node, VirtualCluster
 from clusters.vcs import rules
 from clusters.vcs.rules import ADMIN_GROUP, DEFAULT_VC
@@ -145,10 +146,16 @@ def delete_vc(actor: Viewer, name: str) -> None:
         grants = sorted(vc.grants.values_list("username", flat=True))
         nodes = sorted(vc.dedicated_nodes.values_list("name", flat=True))
         vc.delete()  # first: a submission that comes now finds none
-        if jobs := about_jobs().live("vc", [name]).get(name, NO_JOBS).all:
-            raise RemoveRunningVc(f"Can't delete vc {name}, {jobs} jobs are running, stop them before delete vc")
+        if (jobs := about_jobs().live("vc", [name]).get(name, NO_JOBS)).all:
+            raise RemoveRunningVc(f"Can't delete vc {name}, {_alive(jobs)}, stop them before delete vc")
         _give_default_the_rest()
         audit.changed(who, "virtual cluster deleted", name, {"capacity": vc.capacity, "grants": grants, "nodes": nodes})
+
+
+def _alive(jobs: LiveJobs) -> str:
+    """v1's words, ``3 jobs are running``, and those that wait, of which it knew none."""
+    counts = [(jobs.running, "running"), (jobs.waiting, "waiting")]
+    return " and ".join(f"{words.count(many, 'job is', 'jobs are')} {state}" for many, state in counts if many)
 
 
 def set_vc_status(actor: Viewer, name: str, status: str) -> VirtualCluster:

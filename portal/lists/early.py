@@ -26,7 +26,7 @@ from jobs.queries import JobFilter
 from portal.lists.api import AT_ONCE, json_list
 from portal.shared.api.answers import exception_handler
 from portal.shared.api.bodies import FilledText, Flag, V1Body, WholeNumber, read
-from portal.shared.api.v1 import V1View, body
+from portal.shared.api.v1 import V1View, body, telling_what_is_left
 from portal.shared.jobs import exit_report, serializers
 from portal.shared.jobs.base import find_job
 from portal.shared.viewer import admin_of, reader_of, user_of, viewer_of
@@ -96,9 +96,9 @@ class Auth(EarlyView):
         put = read(EarlyUserPut, request)
         if put.modify:
             update_user(actor, put.username, password=put.password, admin=put.admin)
-        else:
-            create_user(actor, username=put.username, password=put.password, admin=put.admin)
-        return Response({"message": "update successfully"})
+            return Response({"message": "update successfully"})
+        create_user(actor, username=put.username, password=put.password, admin=put.admin)
+        return telling_what_is_left(Response({"message": "update successfully"}), put.username)
 
     def delete(self, request: Request) -> Response:
         actor = _admin(request)

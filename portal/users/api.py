@@ -26,7 +26,7 @@ from clusters.users.services import (
 )
 from portal.shared.api.bodies import V1Body, read
 from portal.shared.api.openapi import Message, errors
-from portal.shared.api.v1 import V1View, message_response
+from portal.shared.api.v1 import V1View, message_response, telling_what_is_left
 from portal.shared.viewer import admin_of, user_of, viewer_of
 from portal.sign_in.passwords import check_password
 from portal.users import shapes
@@ -154,9 +154,9 @@ class EarlierUsers(V1View):
         put = read(shapes.UserPut, request)
         if put.modify:
             update_user(actor, put.username, password=put.password, admin=put.admin)
-        else:
-            create_user(actor, username=put.username, password=put.password, admin=bool(put.admin))
-        return message_response("update successfully")
+            return message_response("update successfully")
+        create_user(actor, username=put.username, password=put.password, admin=bool(put.admin))
+        return telling_what_is_left(message_response("update successfully"), put.username)
 
     @extend_schema(summary="Make a user (v2 body)", request=shapes.NewUser, responses={201: Message, **errors(409)})
     def post(self, request: Request) -> Response:
@@ -257,7 +257,7 @@ def make_user(request: Request) -> Response:
         email=new.email,
         extension=new.extension,
     )
-    return message_response("User is created successfully")
+    return telling_what_is_left(message_response("User is created successfully"), new.username)
 
 
 def user_object(record: UserRecord, full: bool) -> shapes.UserObject:

@@ -17,6 +17,7 @@ from base.core.errors import BadRequest, LongshoreError
 from base.models import User
 from clusters.users import services
 from clusters.users.csv_import import TEMPLATE, import_csv
+from clusters.users.left import left_by
 from clusters.vcs.grants import vc_names
 from clusters.vcs.rules import DEFAULT_VC, MOST_PRIORITY
 from portal.shared.confirm import ask_to_confirm, question
@@ -91,7 +92,13 @@ def _add(request: HttpRequest, admin: User) -> HttpResponse:
     except LongshoreError as error:
         return _list_page(request, admin, error.status, form=replace(form, error=error.message))
     messages.success(request, format_html('<a href="{}">{}</a> was added.', user_url(form.username), form.username))
+    _tell_what_is_left(request, form.username)
     return redirect("/users")
+
+
+def _tell_what_is_left(request: HttpRequest, username: str) -> None:
+    if left := left_by([username]).get(username):
+        messages.warning(request, left.sentence(username))
 
 
 def _import(request: HttpRequest, admin: User, *, only_check: bool) -> HttpResponse:
@@ -106,6 +113,9 @@ def _import(request: HttpRequest, admin: User, *, only_check: bool) -> HttpRespo
         return _list_page(request, admin, error.status, import_error=error.message)
     if result.written:
         messages.success(request, f"{words.count(len(result.rows), 'user was', 'users were')} added.")
+        for row in result.rows:
+            if row.left_sentence:
+                messages.warning(request, row.left_sentence)
         return redirect("/users")
     status = 200 if only_check else 409  # it was fine when it was checked, and something changed since
     again = sealed.seal(text, _purpose(admin)) if only_check and not result.problems else ""
@@ -181,7 +191,10 @@ def _delete_question(shown: Edited) -> dict[str, Any]:
         return question(f"{name} has live jobs", effect)
     tokens = f", {words.count(shown.tokens, 'API token ends', 'API tokens end')}" if shown.tokens else ""
     jobs = words.count(shown.jobs_ended, "ended job stays", "ended jobs stay")
-    says = f"{name} can no longer sign in{tokens}. No job of theirs runs; {jobs} in the list."
+    says = (
+        f"{name} can no longer sign in{tokens}. No job of theirs runs; {jobs} in the list, and their files stay. "
+        f"Whoever gets an account named {name} later gets these jobs, with their logs, and these files."
+    )
     return question(f"Delete {name}?", says, f"Delete {name}", keep="Keep the user")
 
 

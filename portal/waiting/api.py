@@ -10,14 +10,17 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from base.core.errors import NotFound
+from jobs import queries
 from jobs.forecast.outlook import Outlook
+from jobs.models import Job
+from jobs.planning.lifecycle import JobState
 from jobs.planning.turns import Move
 from jobs.submitting.dry_run import CheckResult
 from jobs.waiting.why import WhyWaiting, blocker_item, of_turn, reason_if_submitted, why
 from portal.shared.api.v1 import V1View
 from portal.shared.jobs import shapes
 from portal.shared.jobs.base import find_job_for_details
-from portal.shared.jobs.serializers import problem_items
+from portal.shared.jobs.serializers import problem_items, starting_reason
 
 
 class JobWhy(V1View):
@@ -29,8 +32,18 @@ class JobWhy(V1View):
         row = find_job_for_details(request, username, job)
         found = why(row)
         if found is None:
-            raise NotFound(f"Job {row.name} does not wait.")
+            raise NotFound(_why_not(row))
         return Response(answer(found))
+
+
+def _why_not(job: Job) -> str:
+    """Why there is no turn to tell of, of a job that has its place too, and whose start waits for something."""
+    is_placed = job.state == JobState.RUNNING
+    starting = starting_reason(queries.list_tasks(queries.current_attempt(job))) if is_placed else None
+    if starting is None:
+        return f"Job {job.name} does not wait."
+    waits = f"Job {job.name} does not wait for its turn: it has its place, and nothing of it runs yet."
+    return f"{waits} {starting['summary'].rstrip('.')}."
 
 
 def answer(found: WhyWaiting) -> dict[str, Any]:

@@ -47,6 +47,8 @@ NOT_RUN = {
     "curl http://127.0.0.1:9186/api/v1/user/mira/jobs/serving": "the same",
     'curl -H "Authorization: Bearer $TOKEN" -G http://127.0.0.1:9186/api/v1/user/admin/jobs/hello': "a job that ran;"
     " tests/api/test_job_logs.py asks so",
+    "curl http://127.0.0.1:9186/api/v1/user/mira/jobs/train/ssh": "a job that runs, on an address of its own;"
+    " tests/acceptance/test_files_and_ssh.py logs in so",
     "curl -X POST http://127.0.0.1:9186/api/v1/cluster/replay": "a day that was; tests/api/test_replay.py sends such",
 }
 

@@ -9,7 +9,7 @@ import pytest
 
 from base.models import User
 from clusters.models import VcGrant, VirtualCluster
-from jobs.models import Job
+from jobs.models import Job, Task
 from jobs.waiting import why
 from tests.builders import make_job, make_node
 from tests.helpers import LIMIT
@@ -68,6 +68,17 @@ def test_a_job_that_does_not_wait_has_no_answer(api: Api, alice: User, large: Jo
     Job.objects.filter(pk=large.pk).update(state="SUCCEEDED")
     answer = api(alice).get(URL)
     assert (answer.status_code, answer.json()["message"]) == (404, "Job large does not wait.")
+
+
+def test_of_one_that_has_its_place_and_waits_for_the_file_store_it_says_that(api: Api, alice: User, large: Job) -> None:
+    row = make_job("alice", "placed", state="RUNNING", node=make_node("gpu-02"))
+    Task.objects.filter(job=row).update(state="STARTING", progress="waits for the file store: it is away")
+    answer = api(alice).get("/api/v1/user/alice/jobs/placed/why")
+    message = "Job placed does not wait for its turn: it has its place, and nothing of it runs yet. "
+    message += "worker-0: waits for the file store: it is away."
+    assert (answer.status_code, answer.json()["message"]) == (404, message)
+    Task.objects.filter(job=row).update(state="RUNNING", progress="")
+    assert api(alice).get("/api/v1/user/alice/jobs/placed/why").json()["message"] == "Job placed does not wait."
 
 
 def test_it_is_for_those_who_may_read_the_story_of_the_job(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -13,6 +14,7 @@ from rest_framework.test import APIClient
 from base.accounts import tokens
 from base.models import AuditEvent, User
 from clusters.models import VcGrant, VirtualCluster
+from tests.builders import make_job
 from tests.conftest import PASSWORD
 from tests.http import Client
 from tests.submitting import submitted
@@ -109,6 +111,18 @@ def test_names_are_taken_once_and_found_or_not(api: Api, admin: User, alice: Use
         404,
         {"code": "NoUserError", "message": "User mira not found."},
     )
+
+
+def test_an_account_of_a_deleted_users_name_is_made_as_ever_with_a_header(
+    api: Api, admin: User, alice: User, settings: Any, tmp_path: Path
+) -> None:
+    settings.HOME = tmp_path
+    make_job("alice", state="SUCCEEDED")
+    assert api(admin).delete(URL, {"username": "alice"}, format="json").status_code == 200
+    answer = api(admin).put(URL, new(username="alice"), format="json")
+    assert both(answer) == (201, {"message": "update successfully"})
+    assert answer["X-Warning"].endswith("what it left is now theirs: 1 ended job with logs.")
+    assert "X-Warning" not in api(admin).put(URL, new(username="alice", modify=True), format="json")
 
 
 def test_a_user_changes_his_own_password_and_no_more(api: Api, alice: User, bob: User) -> None:

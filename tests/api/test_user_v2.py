@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from rest_framework.test import APIClient
 from base.accounts import tokens
 from base.models import User
 from clusters.models import VirtualCluster
+from tests.builders import make_job
 from tests.conftest import PASSWORD
 from tests.http import Client
 
@@ -63,6 +65,20 @@ def test_an_admin_makes_a_user(api: Api, admin: User, vision: VirtualCluster, ro
         409,
         {"code": "ConflictUserError", "message": "User name mira already exists."},
     )
+
+
+@pytest.mark.parametrize("root", ["/api/v1", "/api/v2"])
+def test_an_account_of_a_deleted_users_name_is_made_as_ever_with_a_header_that_says_what_it_gets(
+    api: Api, admin: User, alice: User, root: str, settings: Any, tmp_path: Path
+) -> None:
+    settings.HOME = tmp_path
+    make_job("alice", state="SUCCEEDED")
+    assert api(admin).delete(f"{root}/user/alice").status_code == 200
+    answer = api(admin).post(f"{root}/user", {"username": "alice", "password": "sesame"}, format="json")
+    assert both(answer) == said("User is created successfully")
+    assert answer["X-Warning"].endswith("what it left is now theirs: 1 ended job with logs.")
+    answer = api(admin).post(f"{root}/user", {"username": "bob", "password": "sesame"}, format="json")
+    assert "X-Warning" not in answer
 
 
 def test_the_v014_portal_sends_json_as_plain_text(admin: User) -> None:

@@ -66,6 +66,7 @@ def browser() -> Iterator[Browser]:
 def site(transactional_db: None) -> Iterator[str]:
     """The address of the portal, served by uvicorn in a thread as in production: pages, API and streams."""
     from base.serving.connection import Connection
+    from base.serving.sockets import SocketProtocol
     from portal.asgi import application
     from portal.shared.look import static_files
 
@@ -76,7 +77,7 @@ def site(transactional_db: None) -> Iterator[str]:
     config = uvicorn.Config(
         application,
         http=Connection,
-        ws="websockets-sansio",
+        ws=SocketProtocol,
         log_level="error",
         lifespan="off",
         ws_ping_timeout=LIMIT,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -228,8 +229,17 @@ def test_it_ends_when_access_is_withdrawn(opens: Opens, cluster: Cluster, alice:
     assert person.is_closed()[0] == 4003
 
 
+@pytest.fixture
+def server_log(site: str, caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+    """What the server that ``site`` has started writes into the admin's log: errors alone, and to no other logger."""
+    errors = logging.getLogger("uvicorn.error")
+    errors.addHandler(caplog.handler)
+    yield caplog
+    errors.removeHandler(caplog.handler)
+
+
 def test_who_may_not_is_refused_before_anything_is_opened(
-    opens: Opens, cluster: Cluster, alice: User, bob: User, site: str
+    opens: Opens, cluster: Cluster, alice: User, bob: User, server_log: pytest.LogCaptureFixture
 ) -> None:
     refused: dict[int, list[dict[str, Any]]] = {
         401: [{}, {"ticket": "none"}, {"session": "none"}],
@@ -244,6 +254,7 @@ def test_who_may_not_is_refused_before_anything_is_opened(
             with pytest.raises(InvalidStatus) as caught:
                 opens(one.pop("session", ""), **one)
             assert (caught.value.response.status_code, one) == (status, one)
+    assert server_log.messages == []  # a refusal is no error of the portal
     assert cluster.engines["n1"].calls["attach"] == 0
 
 

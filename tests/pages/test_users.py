@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -11,8 +13,10 @@ from playwright.sync_api import expect
 
 from base.accounts import tokens
 from base.core.signals import LiveJobs
-from base.models import User
+from base.files.store import open_store
+from base.models import AuditEvent, User
 from clusters.models import VcGrant, VirtualCluster
+from clusters.users import services as users
 from clusters.vcs.grants import most_priority
 from tests.builders import make_job, make_node
 from tests.pages.conftest import Tab
@@ -115,6 +119,44 @@ def test_it_adds_a_user(browse: Browse, admin: User, nlp: VirtualCluster) -> Non
     lena = User.objects.get(username="lena")
     assert (lena.email, lena.is_admin, lena.check_password(SECRET)) == ("lena@x.org", False, True)
     assert grants("lena") == {"default", "nlp"}
+
+
+def deleted(admin: User, username: str, folder: str = "") -> None:
+    """An account of this name that is gone, with an ended job and, in ``folder``, a file."""
+    make_job(username, state="SUCCEEDED")
+    if folder:
+        open_store().write(f"{folder}/{username}/old", [b"x"])
+    users.delete_user(admin, username)
+
+
+LEFT = "An account alice was deleted before, and what it left is now theirs: 1 ended job with logs"
+
+
+@pytest.mark.parametrize(("folder", "files"), [("/users", " and files."), ("/Output", " and files."), ("", ".")])
+def test_who_makes_an_account_of_a_deleted_users_name_is_told_what_it_gets(
+    browse: Browse, admin: User, alice: User, folder: str, files: str, settings: Any, tmp_path: Path
+) -> None:
+    settings.HOME = tmp_path
+    deleted(admin, "alice", folder)
+    form = {"action": "add", "username": "alice", "password": SECRET}
+    assert LEFT + files in browse(admin).post("/users", form, follow=True).content.decode()
+    made = AuditEvent.objects.get(action="user made", object="alice")
+    assert made.data["left"] == {"jobs": 1, "files": bool(folder)}
+
+
+def test_an_import_says_it_before_and_after(
+    browse: Browse, admin: User, alice: User, bob: User, settings: Any, tmp_path: Path
+) -> None:
+    settings.HOME = tmp_path
+    deleted(admin, "alice")
+    users.delete_user(admin, "bob")  # who left nothing
+    client = browse(admin)
+    checked = upload(client, HEADER + f"alice,{SECRET},,,\nbob,{SECRET},,,\n")
+    assert checked.content.decode().count("was deleted before") == 1  # type: ignore[attr-defined]
+    form = {"action": "import", "sealed": checked.context["sealed"]}  # type: ignore[attr-defined]
+    assert LEFT in client.post("/users", form, follow=True).content.decode()
+    left = [event.data.get("left") for event in AuditEvent.objects.filter(action="user made").order_by("object")]
+    assert left == [{"jobs": 1, "files": False}, None]
 
 
 @pytest.mark.parametrize(
@@ -253,6 +295,7 @@ def test_it_deletes_only_after_the_question_that_names_the_effect(browse: Browse
     job.save()
     question = text(client, "/users/alice/delete")
     assert "alice can no longer sign in, 1 API token ends. No job of theirs runs; 2 ended jobs stay" in question
+    assert "Whoever gets an account named alice later gets these jobs, with their logs, and these files." in question
     assert User.objects.filter(username="alice").exists()
     assert client.post("/users/alice/delete").headers["Location"] == "/users"
     assert not User.objects.filter(username="alice").exists()

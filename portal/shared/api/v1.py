@@ -13,6 +13,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from base.core.errors import BadRequest, TooLarge
+from clusters.users.left import left_by
 from portal.shared.api.parsers import MAX_BODY, JsonText, NestedForm, NoForm, UntypedText
 
 
@@ -59,6 +60,14 @@ def fields(request: Request) -> dict[str, Any]:
 def message_response(message: str, status: int = 201) -> Response:
     """The answer to most writes: a sentence."""
     return Response({"message": message}, status=status)
+
+
+def telling_what_is_left(response: Response, username: str) -> Response:
+    """The answer to a new account: where a deleted one of this name left something that is theirs now, a header says
+    so, as v1's X-Warning does of a config."""
+    if left := left_by([username]).get(username):
+        response["X-Warning"] = left.sentence(username)
+    return response
 
 
 def plain(value: float) -> int | float:

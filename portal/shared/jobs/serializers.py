@@ -87,7 +87,7 @@ def job_answer(request: Request, job: Job, name: str, *, explain: bool = True) -
     }
     if waits:
         status["waitingReason"] = waiting_reason(job, turn_of(job)) if explain else None
-    elif job.state == JobState.RUNNING and (reason := _starting(tasks)):
+    elif job.state == JobState.RUNNING and (reason := starting_reason(tasks)):
         status["waitingReason"] = reason
     may_read_logs = access.may_read_logs(viewer_of(request), job.username)
     if (known := diagnosis(attempt, may_read_logs=may_read_logs)) is not None:
@@ -97,7 +97,7 @@ def job_answer(request: Request, job: Job, name: str, *, explain: bool = True) -
     return answer if access.may_read_details(viewer_of(request), job.username) else _without_details(answer)
 
 
-def _starting(tasks: Sequence[TaskRow]) -> dict[str, Any] | None:
+def starting_reason(tasks: Sequence[TaskRow]) -> dict[str, Any] | None:
     """What a placed job waits for before anything of it runs, such as a file store that is away; None else."""
     busy = [task for task in tasks if task.progress]
     if not busy or any(task.state != TaskState.STARTING for task in tasks):

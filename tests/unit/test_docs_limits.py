@@ -1,0 +1,68 @@
+"""docs/use/limits.md has the numbers that hold."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+
+from base.accounts import services
+from clusters.nodes import snapshots
+from jobs.config import extras, problems, spec
+from jobs.config.sweep import parameters
+from jobs.submitting import drafts, sweeps, templates
+from jobs.web_pages import rights
+from portal.files import tars
+from portal.web_pages import api
+
+USE = Path(settings.BASE_DIR) / "docs" / "use"
+ROWS = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|", (USE / "limits.md").read_text(), re.MULTILINE))
+
+
+@pytest.mark.parametrize(
+    ("begins", "numbers"),
+    [
+        ("tasks that wait or run", (settings.USER_TASKS,)),
+        ("tasks of a job", (spec.MAX_TASKS, spec.MAX_ROLE_TASKS)),
+        ("bytes of a config", (spec.MAX_CONFIG_BYTES,)),
+        ("bytes of a job's secrets", (extras.MAX_SECRETS,)),
+        ("ports of a task", (problems.MAX_PORTS,)),
+        ("jobs that a job waits for", (extras.MOST_AWAITED,)),
+        ("jobs of a sweep", (parameters.MOST, sweeps.MOST_TASKS)),
+        ("parameters of a sweep", (parameters.MOST_PARAMETERS,)),
+        ("drafts", (drafts.MOST, drafts.KEPT.days)),
+        ("templates", (templates.MOST,)),
+        ("wrong passwords", (settings.AXES_FAILURE_LIMIT,)),
+        ("API tokens", (services.MOST_TOKEN_DAYS,)),
+        ("public ssh keys", (services.MOST_KEYS,)),
+        ("terminals at once", (settings.TERMINALS,)),
+        ("seconds without a key", (settings.TERMINAL_IDLE,)),
+        ("failed tasks that are kept", (snapshots.MOST, settings.REWIND)),
+        ("MB that such a task", (settings.REWIND_MB,)),
+        ("seconds for which one that is opened", (settings.REWIND_OPEN,)),
+        ("seconds for which a container", (settings.DEBUG_HOLD,)),
+        ("bytes of a code folder", (settings.CODE_LIMIT,)),
+        ("GB of a folder", (tars.LARGEST >> 30,)),
+        ("processes and threads", (settings.TASK_PIDS,)),
+        ("people, virtual clusters and links", (rights.MOST_SHARES,)),
+        ("days of such a share", (api._LONGEST // 86_400,)),
+    ],
+)
+def test_the_table_has_the_number_that_holds(begins: str, numbers: tuple[int, ...]) -> None:
+    [told] = [number for what, number in ROWS.items() if what.startswith(begins)]
+    assert tuple(int(each.replace(",", "")) for each in re.findall(r"[\d,]*\d", told)) == numbers
+
+
+def test_who_reads_of_one_of_them_finds_the_table() -> None:
+    pages = ("rewind", "terminal", "submitting", "sweeps", "files", "debugging", "code")
+    assert [name for name in pages if "(limits.md)" not in (USE / f"{name}.md").read_text()] == []
+
+
+def test_a_sample_that_is_a_sweep_is_sent_to_its_own_address() -> None:
+    """The guide of the samples says how a file is sent; that of one job refuses a sweep."""
+    samples = Path(settings.BASE_DIR) / "jobs" / "config" / "sample_jobs"
+    sweeping = [path.name for path in samples.glob("*.jsonc") if re.search(r'"(grid|list)"\s*:', path.read_text())]
+    guide = (USE.parent / "examples.md").read_text()
+    assert sweeping and all(f"`{name}` is a sweep and goes to `/api/v1/sweeps`" in guide for name in sweeping)

@@ -25,6 +25,10 @@ class NotEmpty(PaiFsError):
     code = 5
 
 
+class NoRoom(PaiFsError):
+    """The user's quota, or the disk, has no room for it: to go on later needs room first."""
+
+
 class CheckFailed(PaiFsError):
     """The copy is not as long as the original."""
 

@@ -253,6 +253,10 @@ class _Bar:
                 self._said = now
                 self._show(sum(self._done.values()), now - self._began)
 
+    def note(self, text: str) -> None:
+        self.clear()
+        print(text, file=sys.stderr)
+
     def _show(self, done: int, seconds: float) -> None:
         share = min(1.0, done / max(1, self._total))
         bar = ("#" * round(20 * share)).ljust(20, ".")

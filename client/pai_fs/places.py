@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
+import shutil
 import stat
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from client.pai_fs.errors import NoSuchPath, PaiFsError
+from client.pai_fs.errors import NoRoom, NoSuchPath, PaiFsError
 from client.pai_fs.remote import PIECE, Remote, RemoteEntry
 
 SCHEME = "hdfs://"
 _PART = ".pai-fs-part"
+_A_PART = re.compile(r"\..*\.[0-9a-f]{12}(-\d+)?" + re.escape(_PART), re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +29,19 @@ class LocalFile:
     name: str
     size: int
     mark: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThereFile:
+    """A file that is in the target already; ``modified`` in seconds."""
+
+    size: int
+    modified: float
+
+
+def is_part(name: str) -> bool:
+    """Whether a file of this name is an unfinished copy of ours."""
+    return _A_PART.fullmatch(name) is not None
 
 
 def part_of(name: str, mark: str) -> str:
@@ -74,12 +91,26 @@ class LocalSide:
         except FileNotFoundError:
             return None
 
-    def names(self, folder: str) -> set[str]:
-        """Names of files in the folder; empty when it does not exist."""
+    def there(self, folder: str) -> dict[str, ThereFile]:
+        """The files in the folder by name; empty when it does not exist."""
+        found = {}
         try:
-            return {each.name for each in self._at(folder).iterdir() if not each.is_dir()}
+            for each in self._at(folder).iterdir():
+                if not each.is_dir():
+                    status = each.lstat()
+                    found[each.name] = ThereFile(status.st_size, status.st_mtime)
         except (FileNotFoundError, NotADirectoryError):
-            return set()
+            pass
+        return found
+
+    def require_room(self, name: str, size: int) -> None:
+        """NoRoom where the disk, or the user's quota in the store, has no room for ``size`` bytes more."""
+        folder = self._at(name)
+        while not folder.exists():
+            folder = folder.parent
+        disk = shutil.disk_usage(folder)
+        if disk.total and size > disk.free:
+            raise NoRoom(f"The disk of {folder} has {disk.free} bytes free: {size} more do not fit.")
 
     def path_of(self, name: str) -> str:
         return str(self._at(name))
@@ -112,6 +143,11 @@ class LocalSide:
         except BaseException:
             self._at(part).unlink(missing_ok=True)
             raise
+
+    def remove(self, name: str) -> None:
+        """Delete a file, if that can be done."""
+        with suppress(OSError):
+            self._at(name).unlink()
 
     def rename(self, name: str, target: str) -> None:
         """Rename it, replacing what exists."""
@@ -176,11 +212,15 @@ class RemotePlace:
     def compares(self) -> bool:
         return self._remote.is_portal
 
-    def names(self, folder: str) -> set[str]:
+    def there(self, folder: str) -> dict[str, ThereFile]:
         try:
-            return {entry.name for entry in self._remote.list(self._at(folder)) if not entry.is_dir}
+            entries = self._remote.list(self._at(folder))
         except NoSuchPath:
-            return set()
+            return {}
+        return {entry.name: ThereFile(entry.size, entry.modified / 1000) for entry in entries if not entry.is_dir}
+
+    def require_room(self, name: str, size: int) -> None:
+        self._remote.require_room(self._at(name), size)
 
     def path_of(self, name: str) -> str:
         return self._at(name)
@@ -199,6 +239,10 @@ class RemotePlace:
             return self._remote.create_at_once(self._at(name), pieces)
         self._remote.create(self._at(part), pieces)
         self.rename(part, name)
+
+    def remove(self, name: str) -> None:
+        with suppress(PaiFsError):
+            self._remote.delete(self._at(name), recursive=False)
 
     def rename(self, name: str, target: str) -> None:
         if self.size(target) is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -14,7 +15,7 @@ import pytest
 from client.pai_fs import config, copying
 from client.pai_fs.config import Config
 from client.pai_fs.copying import copy
-from client.pai_fs.errors import CheckFailed, GaveUp, NoSuchPath, PaiFsError, Unreachable
+from client.pai_fs.errors import CheckFailed, GaveUp, NoRoom, NoSuchPath, PaiFsError, Unreachable
 from client.pai_fs.main import run
 from client.pai_fs.places import LocalFile, LocalSide, RemotePlace, part_of, place
 from client.pai_fs.remote import Remote, RemoteEntry
@@ -63,6 +64,8 @@ class Silent:
     def begin(self, total: int) -> None: ...
 
     def at(self, name: str, done: int) -> None: ...
+
+    def note(self, text: str) -> None: ...
 
 
 def take(source: str, target: LocalSide, **more: bool) -> copying.CopyTotals:
@@ -211,6 +214,9 @@ class Asked:
     def mkdirs(self, path: str) -> None:
         self.calls.append("mkdirs")
 
+    def require_room(self, path: str, size: int) -> None:
+        self.calls.append("room")
+
     def create_at_once(self, path: str, chunks: Iterator[bytes]) -> None:
         list(chunks)
         self.calls.append("create")
@@ -228,6 +234,98 @@ def test_each_small_file_takes_one_request(tmp_path: Path) -> None:
                                                           "/users/mira/code/7.py": False})))  # fmt: skip
     with pytest.raises(PaiFsError, match=r"7\.py exists already"):
         copy(LocalSide(str(tmp_path / "code")), taken, contents=False, recursive=True, force=False, progress=Silent())
+
+
+class Limited(LocalSide):
+    """A folder that stands for a store: its user's quota has ``room``, and it may be full all the same."""
+
+    room, fills = 10**9, False
+
+    def require_room(self, name: str, size: int) -> None:
+        if size > self.room:
+            raise NoRoom(f"{size} more does not fit")
+
+    def add(self, name: str, pieces: Iterator[bytes]) -> None:
+        if self.fills:
+            super().add(name, iter([next(pieces)[:5]]))
+            raise NoRoom("5 more does not fit")
+        super().add(name, pieces)
+
+    def split(self) -> tuple[LocalSide, str]:
+        folder, name = super().split()
+        limited = Limited(folder.path)
+        limited.room, limited.fills = self.room, self.fills
+        return limited, name
+
+
+def limited(path: Path, *, room: int = 10**9, fills: bool = False) -> Limited:
+    side = Limited(str(path))
+    side.room, side.fills = room, fills
+    return side
+
+
+def test_what_cannot_fit_is_not_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(copying, "SMALL", 10)
+    (tmp_path / "data").mkdir()
+    for name, size in (("big", 50), ("small", 5)):
+        (tmp_path / "data" / name).write_bytes(b"x" * size)
+    (tmp_path / "far").mkdir()
+    with pytest.raises(NoRoom, match=r"far/big cannot be copied, nothing was begun\. 50 more does not fit"):
+        take(str(tmp_path / "data" / "big"), limited(tmp_path / "far", room=49))
+    with pytest.raises(NoRoom, match=r"All 2 files of .*data together cannot be copied.* 55 more"):
+        take(str(tmp_path / "data"), limited(tmp_path / "far" / "data", room=54), recursive=True)
+    assert os.listdir(tmp_path / "far") == []
+
+
+def test_what_has_arrived_and_what_is_replaced_take_no_more_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(copying, "SMALL", 10)
+    source, far = tmp_path / "data", tmp_path / "far"
+    source.mkdir()
+    far.mkdir()
+    for name, size in (("big", 50), ("small", 5)):
+        (source / name).write_bytes(b"x" * size)
+    mark = next(file.mark for file in LocalSide(str(source)).files()[1] if file.name == "big")
+    (far / part_of("big", mark)).write_bytes(b"x" * 30)
+    (far / "small").write_bytes(b"y" * 4)
+    take(str(source), limited(far, room=21), recursive=True, contents=True, force=True)
+    assert sorted(os.listdir(far)) == ["big", "small"] and (far / "big").read_bytes() == b"x" * 50
+
+
+def test_a_copy_that_failed_for_good_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(copying, "SMALL", 10)
+    (tmp_path / "big").write_bytes(b"x" * 50)
+    (tmp_path / "far").mkdir()
+    with pytest.raises(NoRoom, match="far/big could not be copied, nothing of it was kept"):
+        take(str(tmp_path / "big"), limited(tmp_path / "far", fills=True))
+    assert os.listdir(tmp_path / "far") == []
+    with pytest.raises(GaveUp):
+        take(str(tmp_path / "big"), Shaky(str(tmp_path / "far"), after=0, times=99))
+    assert len(os.listdir(tmp_path / "far")) == 1, "the part stays when the connection broke"
+
+
+def test_an_unfinished_copy_of_a_week_ago_is_removed_by_the_next(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    far = tmp_path / "far"
+    far.mkdir()
+    old, young, other = (far / name for name in (part_of("a", "0" * 12), part_of("b", "1" * 12), ".mine.pai-fs-part"))
+    for file in (old, young, other):
+        file.write_text("x")
+    for file, days in ((old, 7.1), (young, 6.9), (other, 99.0)):
+        os.utime(file, (0, time.time() - days * 24 * 3600))
+    take(str(tmp_path / "file"), LocalSide(str(far)))
+    assert sorted(os.listdir(far)) == sorted([young.name, other.name, "file"])
+
+
+def test_a_portal_is_asked_once_for_room_and_a_namenode_not(tmp_path: Path) -> None:
+    (tmp_path / "code").mkdir()
+    for number in range(3):
+        (tmp_path / "code" / f"{number}.py").write_text("x")
+    portal = Asked({"/users/mira": True})
+    far: Any = RemotePlace("/users/mira", cast(Remote, portal))
+    copy(LocalSide(str(tmp_path / "code")), far, contents=False, recursive=True, force=False, progress=Silent())
+    assert portal.calls.count("room") == 1 and portal.calls.index("room") < portal.calls.index("mkdirs")
 
 
 def test_paths_in_the_store_have_no_host() -> None:

@@ -8,6 +8,7 @@ leaves nothing.
 from __future__ import annotations
 
 import errno
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -27,6 +28,7 @@ from client.pai_fs.errors import (
 )
 from client.pai_fs.places import LocalFile, Location, ThereFile, is_part, part_of, refuse_same_side
 from client.pai_fs.remote import CONNECTIONS
+from client.pai_fs.running import only_copy
 
 PART = 64 << 20  # bytes added at once to a large file
 SMALL = 8 << 20  # a file up to this is written in one go
@@ -67,7 +69,8 @@ class _Job:
 
     @property
     def part(self) -> str:
-        return part_of(self.name, self.file.mark)
+        """Nobody goes on with a small one, so each process has its own."""
+        return part_of(self.name, f"{self.file.mark}-{os.getpid()}" if self.is_small else self.file.mark)
 
     @property
     def there(self) -> str:
@@ -207,7 +210,14 @@ class _Worker:
         self.stop = threading.Event()
 
     def copy(self, job: _Job) -> None:
-        """Copy it. What has arrived stays for the next try when the connection broke, or when another file failed; it
+        """Copy it. Raises AlreadyRunning where another process does."""
+        if job.is_small:
+            return self._copy(job)
+        with only_copy(job.target.where(job.part), job.there):
+            self._copy(job)
+
+    def _copy(self, job: _Job) -> None:
+        """What has arrived stays for the next try when the connection broke, or when another file failed; it
         does not when this one failed for good, nor where room is what lacks."""
         try:
             self._persist(job)

@@ -29,6 +29,10 @@ class NoRoom(PaiFsError):
     """The user's quota, or the disk, has no room for it: to go on later needs room first."""
 
 
+class AlreadyRunning(PaiFsError):
+    """Another process copies the same file to the same place."""
+
+
 class CheckFailed(PaiFsError):
     """The copy is not as long as the original."""
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from client.pai_fs.errors import NoRoom, NoSuchPath, PaiFsError
 from client.pai_fs.remote import PIECE, Remote, RemoteEntry
+from client.pai_fs.running import scope
 
 SCHEME = "hdfs://"
 _PART = ".pai-fs-part"
@@ -24,7 +25,7 @@ _A_PART = re.compile(r"\..*\.[0-9a-f]{12}(-\d+)?" + re.escape(_PART), re.DOTALL)
 @dataclass(frozen=True, slots=True)
 class LocalFile:
     """One file to copy. ``name`` is relative to the path on the command line; ``mark`` changes when the content may
-    have changed."""
+    have changed, and is another one on each machine."""
 
     name: str
     size: int
@@ -114,6 +115,10 @@ class LocalSide:
 
     def path_of(self, name: str) -> str:
         return str(self._at(name))
+
+    def where(self, name: str) -> str:
+        """The same for all processes of this machine."""
+        return os.path.abspath(self._at(name))
 
     def read(self, name: str, offset: int, most: int | None) -> Iterator[bytes]:
         with self._at(name).open("rb") as file:
@@ -225,6 +230,9 @@ class RemotePlace:
     def path_of(self, name: str) -> str:
         return self._at(name)
 
+    def where(self, name: str) -> str:
+        return self._remote.where(self._at(name))
+
     def read(self, name: str, offset: int, most: int | None) -> Iterator[bytes]:
         return self._remote.read(self._at(name), offset, most)
 
@@ -279,7 +287,8 @@ def _unreadable(error: OSError) -> None:
 
 
 def _mark(path: str, name: str, size: int, modified: int) -> str:
-    return hashlib.sha1(f"{path}\0{name}\0{size}\0{modified}".encode(), usedforsecurity=False).hexdigest()[:12]
+    text = f"{scope()}\0{path}\0{name}\0{size}\0{modified}"
+    return hashlib.sha1(text.encode(errors="surrogateescape"), usedforsecurity=False).hexdigest()[:12]
 
 
 def refuse_same_side(source: Location, target: Location) -> None:

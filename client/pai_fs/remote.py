@@ -55,6 +55,10 @@ class Remote:
         else:
             self._session.params = {"user.name": config.user}
 
+    def where(self, path: str) -> str:
+        """The path with the server that has it."""
+        return self._url(path)
+
     def stat(self, path: str) -> RemoteEntry:
         return _entry(path, self._ask("GET", path, "GETFILESTATUS")["FileStatus"])
 

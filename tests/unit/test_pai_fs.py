@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import stat
+import subprocess
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,6 +21,8 @@ from client.pai_fs.errors import CheckFailed, GaveUp, NoRoom, NoSuchPath, PaiFsE
 from client.pai_fs.main import run
 from client.pai_fs.places import LocalFile, LocalSide, RemotePlace, part_of, place
 from client.pai_fs.remote import Remote, RemoteEntry
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(autouse=True)
@@ -98,6 +102,52 @@ def test_an_interrupted_copy_is_gone_on_with_by_the_next(tmp_path: Path, monkeyp
     )
     take(str(tmp_path / "file"), target)
     assert read == [4] and (tmp_path / "copy").read_bytes() == b"0123456789abcdef"
+
+
+class Beside(LocalSide):
+    """A folder into which, in the midst of a copy, another copy of the same is begun."""
+
+    def __init__(self, path: str, begin: Callable[[], object]) -> None:
+        super().__init__(path)
+        self.begin = begin
+
+    def add(self, name: str, pieces: Iterator[bytes]) -> None:
+        super().add(name, self._beside(pieces))
+
+    def split(self) -> tuple[LocalSide, str]:
+        folder, name = super().split()
+        return Beside(folder.path, self.begin), name
+
+    def _beside(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        for piece in pieces:
+            yield piece
+            self.begin()
+
+
+@pytest.mark.parametrize("small", [0, 100])
+def test_of_two_copies_at_once_the_first_succeeds_and_the_second_disturbs_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small: int
+) -> None:
+    monkeypatch.setattr(copying, "SMALL", small)
+    (tmp_path / "file").write_bytes(b"0123456789abcdef")
+    (tmp_path / "far").mkdir()
+    code = "import sys; from client.pai_fs import copying; from client.pai_fs.places import LocalSide, refuse_same_side"
+    code += "; copying.refuse_same_side = lambda *sides: None; from tests.unit.test_pai_fs import take"
+    code += f"; copying.SMALL = {small}; take(sys.argv[1], LocalSide(sys.argv[2]), force=True)"
+    ends: list[subprocess.CompletedProcess[str]] = []
+
+    def second() -> None:
+        command = [sys.executable, "-c", code, str(tmp_path / "file"), str(tmp_path / "far")]
+        ends.append(subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False))
+
+    take(str(tmp_path / "file"), Beside(str(tmp_path / "far"), second), force=True)
+    assert (tmp_path / "far" / "file").read_bytes() == b"0123456789abcdef" and os.listdir(tmp_path / "far") == ["file"]
+    assert len(ends) == 1
+    if small:  # each has a part of its own
+        assert ends[0].returncode == 0, ends[0].stderr
+    else:
+        assert "far/file: another pai-fs on this machine is copying this file there." in ends[0].stderr
+    take(str(tmp_path / "file"), LocalSide(str(tmp_path / "far")), force=True)  # no lock is left
 
 
 def test_it_gives_up_after_some_tries(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from client.pai_fs.errors import (
     Unreachable,
     WrongUsage,
 )
-from client.pai_fs.places import LocalFile, Location, ThereFile, is_part, part_of, refuse_same_side
+from client.pai_fs.places import FoundFiles, LocalFile, Location, ThereFile, is_part, part_of, refuse_same_side
 from client.pai_fs.remote import CONNECTIONS
 from client.pai_fs.running import only_copy
 
@@ -36,6 +36,7 @@ ANEW = 512 << 20  # a file up to this that a dead writer holds is sent again; fo
 # In sum 127 seconds: HDFS lets nobody else write to a file for a minute after its writer died.
 TRIES, FIRST_PAUSE = 9, 0.5  # seconds, doubled each time; from the first again when more has arrived
 LEFT_DAYS = 7  # after which an unfinished copy, to which nothing was added, is removed by the next into its folder
+NAMED = 20  # of what is left out; of more it is said how many
 THREADS = CONNECTIONS  # HDFS may take 0.4 s to close a small file
 
 
@@ -54,6 +55,7 @@ class CopyProgress(Protocol):
 class CopyTotals:
     files: int
     size: int
+    left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,37 +82,51 @@ class _Job:
 def copy(
     source: Location, target: Location, *, contents: bool, recursive: bool, force: bool, progress: CopyProgress
 ) -> CopyTotals:
-    """Like ``cp``: into ``target`` if it is a folder, else under that name. ``contents``: only what is in the
-    folder."""
+    """Like ``cp``: into ``target`` if it is a folder, else under that name. ``contents``: only what is in the folder,
+    and ``recursive`` takes the folders among it. What of a folder cannot be copied is noted and left out."""
     refuse_same_side(source, target)
     kind = source.is_dir()
     if kind is None:
         raise NoSuchPath(f"{source.path} does not exist.")
-    if kind and not recursive:
+    if kind and not recursive and not contents:
         raise WrongUsage(f"{source.path} is a folder; use -r.")
     if contents and not kind:
         raise PaiFsError(f"{source.path} is no folder.")
-    folders, jobs = _folder(source, target, contents) if kind else ([], [_single(source, target)])
+    found = source.files()
+    if contents and found.folders and not recursive:
+        raise WrongUsage(f"{source.path} has folders in it, as {min(found.folders)}; use -r.")
+    folders, jobs = _folder(source, target, contents, found) if kind else ([], [_single(source, target, found)])
+    _tell(found, progress)
     total = sum(job.file.size for job in jobs)
     progress.begin(total)
     _work(jobs, progress, source, target, folders, force)
-    return CopyTotals(len(jobs), total)
+    return CopyTotals(len(jobs), total, len(found.left_out))
 
 
-def _folder(source: Location, target: Location, contents: bool) -> tuple[list[str], list[_Job]]:
+def _tell(found: FoundFiles, progress: CopyProgress) -> None:
+    told = [f"left out: {each}" for each in found.left_out]
+    told += [f"left out: {each} (a link to a folder that it is in)" for each in found.loops]
+    for line in told[:NAMED]:
+        progress.note(line)
+    if len(told) > NAMED:
+        progress.note(f"left out: {len(told) - NAMED} more")
+    if found.links:
+        progress.note(f"links that are followed, so that what they lead to is copied: {found.links}")
+
+
+def _folder(source: Location, target: Location, contents: bool, found: FoundFiles) -> tuple[list[str], list[_Job]]:
     """Folders to make, and files to copy."""
     there = target.is_dir()
     if there is False:
         raise PaiFsError(f"{target.path} is a file.")
     base = f"{source.split()[1]}/" if there and not contents else ""
-    folders, files = source.files()
-    return [base.rstrip("/"), *(base + folder for folder in folders)], [
-        _Job(source, target, file, base + file.name) for file in files
+    return [base.rstrip("/"), *(base + folder for folder in found.folders)], [
+        _Job(source, target, file, base + file.name) for file in found.files
     ]
 
 
-def _single(source: Location, target: Location) -> _Job:
-    (file,) = source.files()[1]
+def _single(source: Location, target: Location, found: FoundFiles) -> _Job:
+    (file,) = found.files
     folder, name = source.split()
     named = LocalFile(name, file.size, file.mark)
     into, called = (target, name) if target.is_dir() else target.split()

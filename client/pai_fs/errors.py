@@ -39,6 +39,12 @@ class CheckFailed(PaiFsError):
     code = 6
 
 
+class LeftOut(PaiFsError):
+    """All was copied but what cannot be."""
+
+    code = 7
+
+
 class GaveUp(PaiFsError):
     """A copy broke off as often as it was tried."""
 

@@ -10,7 +10,7 @@ import stat
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from client.pai_fs.errors import NoRoom, NoSuchPath, PaiFsError
@@ -30,6 +30,18 @@ class LocalFile:
     name: str
     size: int
     mark: str
+
+
+@dataclass(slots=True)
+class FoundFiles:
+    """What is in a folder and all below it. ``left_out`` and ``loops`` are paths, the first with the reason: what
+    cannot be copied, and links to a folder in which they are. ``links`` were followed."""
+
+    folders: list[str] = field(default_factory=list)
+    files: list[LocalFile] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+    loops: list[str] = field(default_factory=list)
+    links: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,20 +83,55 @@ class LocalSide:
         """None when it does not exist."""
         return os.path.isdir(self.path) if os.path.exists(self.path) else None
 
-    def files(self) -> tuple[list[str], list[LocalFile]]:
-        """All folders and files below it."""
+    def files(self) -> FoundFiles:
+        """All folders and files below it. Links are followed, as HDFS's own client does it. Raises OSError when the
+        folder itself cannot be read."""
         if not os.path.isdir(self.path):
-            return [], [self._file("")]
-        folders: list[str] = []
-        found: list[LocalFile] = []
-        # Links are followed, as HDFS's own client does it; not those to a folder above.
-        for folder, below, names in os.walk(self.path, followlinks=True, onerror=_unreadable):
-            below[:] = [name for name in below if not _is_above(folder, name)]
-            base = os.path.relpath(folder, self.path)
-            base = "" if base == "." else base + "/"
-            folders += [base + name for name in below]
-            found += [self._file(base + name) for name in names if not name.endswith(_PART)]
-        return folders, found
+            return FoundFiles(files=[self._file("")])
+        found = FoundFiles()
+        real = Path(os.path.realpath(self.path))
+        todo = [("", frozenset(_identity(each.stat()) for each in (real, *real.parents)))]
+        while todo:
+            base, above = todo.pop()
+            try:
+                names = sorted(os.listdir(self._at(base)))
+            except OSError as error:
+                if not base:
+                    raise
+                found.left_out.append(f"{self._at(base)} ({error.strerror})")
+                continue
+            for name in names:
+                inner = f"{base}/{name}" if base else name
+                if (known := self._look(inner, above, found)) is not None:
+                    todo.append((inner, above | {known}))
+        return found
+
+    def _look(self, name: str, above: frozenset[tuple[int, int]], found: FoundFiles) -> tuple[int, int] | None:
+        """Put it into ``found``. Returns the identity of a folder that is to be walked through."""
+        path = self._at(name)
+        try:
+            status = path.stat()
+        except OSError as error:
+            is_dead = path.is_symlink() and isinstance(error, FileNotFoundError)
+            found.left_out.append(f"{path} ({'a link that leads nowhere' if is_dead else error.strerror})")
+            return None
+        if stat.S_ISDIR(status.st_mode):
+            if (known := _identity(status)) in above:
+                found.loops.append(str(path))
+                return None
+            found.links += path.is_symlink()
+            found.folders.append(name)
+            return known
+        if name.endswith(_PART):
+            return None
+        if not stat.S_ISREG(status.st_mode):
+            found.left_out.append(f"{path} (neither a file nor a folder)")
+        elif not os.access(path, os.R_OK):
+            found.left_out.append(f"{path} (you may not read it)")
+        else:
+            found.links += path.is_symlink()
+            found.files.append(self._of(name, status))
+        return None
 
     def size(self, name: str) -> int | None:
         try:
@@ -177,6 +224,9 @@ class LocalSide:
             raise NoSuchPath(f"{path} does not exist.") from None
         if not stat.S_ISREG(status.st_mode):
             raise PaiFsError(f"{path} is neither a file nor a folder.")
+        return self._of(name, status)
+
+    def _of(self, name: str, status: os.stat_result) -> LocalFile:
         return LocalFile(name, status.st_size, _mark(self.path, name, status.st_size, status.st_mtime_ns))
 
 
@@ -191,10 +241,10 @@ class RemotePlace:
         entry = self._remote.find(self.path)
         return entry.is_dir if entry else None
 
-    def files(self) -> tuple[list[str], list[LocalFile]]:
+    def files(self) -> FoundFiles:
         entry = self._remote.stat(self.path)
         if not entry.is_dir:
-            return [], [self._file("", entry)]
+            return FoundFiles(files=[self._file("", entry)])
         folders: list[str] = []
         found: list[LocalFile] = []
         todo = [""]
@@ -207,7 +257,7 @@ class RemotePlace:
                     todo.append(name)
                 elif not each.name.endswith(_PART):
                     found.append(self._file(name, each))
-        return sorted(folders), found
+        return FoundFiles(sorted(folders), found)
 
     def size(self, name: str) -> int | None:
         entry = self._remote.find(self._at(name))
@@ -276,14 +326,9 @@ class RemotePlace:
 Location = LocalSide | RemotePlace
 
 
-def _is_above(folder: str, name: str) -> bool:
-    """Whether this link of the folder leads to the folder itself or to one above it."""
-    real = os.path.realpath(os.path.join(folder, name))
-    return f"{os.path.realpath(folder)}/".startswith(f"{real.rstrip('/')}/")
-
-
-def _unreadable(error: OSError) -> None:
-    raise error
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    """The same for a folder, whichever links lead to it."""
+    return status.st_dev, status.st_ino
 
 
 def _mark(path: str, name: str, size: int, modified: int) -> str:

@@ -94,7 +94,7 @@ def test_an_interrupted_copy_is_gone_on_with_by_the_next(tmp_path: Path, monkeyp
     monkeypatch.setattr(copying, "SMALL", 10)
     (tmp_path / "file").write_bytes(b"0123456789abcdef")
     target = LocalSide(str(tmp_path / "copy"))
-    (file,) = LocalSide(str(tmp_path / "file")).files()[1]
+    (file,) = LocalSide(str(tmp_path / "file")).files().files
     (tmp_path / part_of("copy", file.mark)).write_bytes(b"0123")
     read: list[int] = []
     monkeypatch.setattr(
@@ -171,7 +171,7 @@ def test_a_length_that_was_shown_too_short_spoils_nothing(tmp_path: Path, monkey
     content = os.urandom(11 << 20)
     (tmp_path / "big").write_bytes(content)
     target = LocalSide(str(tmp_path / "copy"))
-    (file,) = LocalSide(str(tmp_path / "big")).files()[1]
+    (file,) = LocalSide(str(tmp_path / "big")).files().files
     part = tmp_path / part_of("copy", file.mark)
     part.write_bytes(content[: 2 << 20])
     true_size, lies = LocalSide.size, [1 << 20]
@@ -216,10 +216,35 @@ def test_links_are_followed_and_loops_not_and_names_of_any_length_fit(tmp_path: 
     (source / "real" / "loop").symlink_to(source)
     assert take(str(source), LocalSide(str(tmp_path / "b")), recursive=True).files == 3
     assert (tmp_path / "b" / "link" / "y").read_text() == "y"
-    (source / "broken").symlink_to("nowhere")
-    with pytest.raises(PaiFsError, match="broken does not exist"):
-        take(str(source), LocalSide(str(tmp_path / "c")), recursive=True)
-    assert not (tmp_path / "c").exists()
+    (tmp_path / "beside" / "back").symlink_to(source)  # a loop of two links, neither of which leads straight up
+    assert take(str(source), LocalSide(str(tmp_path / "c")), recursive=True).files == 3
+
+
+def test_what_cannot_be_copied_is_named_and_the_rest_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "a"
+    (source / "deep").mkdir(parents=True)
+    (source / "deep" / "x").write_text("x")
+    (source / "link").symlink_to("deep/x")
+    (source / "dead").symlink_to("nowhere")
+    (source / "self").symlink_to("self")
+    (source / "up").symlink_to("..")
+    os.mkfifo(source / "deep" / "pipe")
+    (source / "secret").write_text("s")
+    may = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: may(path, mode) and Path(path).name != "secret")
+    assert run(["-cp", "-r", "a", "b"]) == 7
+    said = capsys.readouterr()
+    assert "copied 2 files" in said.out
+    lines = said.err.splitlines()
+    assert "left out: a/dead (a link that leads nowhere)" in lines
+    assert "left out: a/deep/pipe (neither a file nor a folder)" in lines
+    assert "left out: a/secret (you may not read it)" in lines
+    assert "left out: a/up (a link to a folder that it is in)" in lines
+    assert "links that are followed, so that what they lead to is copied: 1" in lines
+    assert lines[-1] == "pai-fs: left out, as said above: 4", "a loop leaves nothing out that is not copied"
+    assert sorted(os.listdir("b")) == ["deep", "link"] and Path("b/link").read_text() == "x"
 
 
 def test_folders_are_copied_as_cp_does(tmp_path: Path) -> None:
@@ -336,7 +361,7 @@ def test_what_has_arrived_and_what_is_replaced_take_no_more_room(
     far.mkdir()
     for name, size in (("big", 50), ("small", 5)):
         (source / name).write_bytes(b"x" * size)
-    mark = next(file.mark for file in LocalSide(str(source)).files()[1] if file.name == "big")
+    mark = next(file.mark for file in LocalSide(str(source)).files().files if file.name == "big")
     (far / part_of("big", mark)).write_bytes(b"x" * 30)
     (far / "small").write_bytes(b"y" * 4)
     take(str(source), limited(far, room=21), recursive=True, contents=True, force=True)

@@ -14,11 +14,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from client.pai_fs.config import NAMENODE_PORT, Config, config_file, configure, load
+from client.pai_fs.config import NAMENODE_PORT, Config, config_file, configure, is_configured, load
 from client.pai_fs.copying import copy
-from client.pai_fs.errors import LeftOut, NoSuchPath, NotEmpty, PaiFsError, WrongUsage
+from client.pai_fs.errors import LeftOut, NoSuchPath, NotEmpty, PaiFsError, Unreachable, WrongUsage
 from client.pai_fs.places import SCHEME, place
 from client.pai_fs.remote import Remote, RemoteEntry
+
+FIRST = "pai-fs --config host=portal.lab port=9186 user=mira"
 
 
 def main() -> None:
@@ -47,6 +49,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
         if asked.debug:
             traceback.print_exc()
         print(f"pai-fs: {_sentence(error)}", file=sys.stderr)
+        if isinstance(error, Unreachable) and asked.config is None and not asked.host and not is_configured():
+            print(f"pai-fs: nothing says yet where the store is: {FIRST}", file=sys.stderr)
         return error.code if isinstance(error, PaiFsError) else 1
 
 
@@ -68,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="pai-fs",
         description="Files between this machine and the store. hdfs://a/b is /a/b in the store, anything else is here.",
-        epilog="First: pai-fs --config host=portal.lab port=9186 user=mira",
+        epilog=f"First: {FIRST}",
     )
     verbs = parser.add_mutually_exclusive_group()
     for name, (options, what, _) in _VERBS.items():

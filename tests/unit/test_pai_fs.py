@@ -431,6 +431,28 @@ def test_what_cannot_be_done_ends_with_its_code(
     assert capsys.readouterr().err.startswith("pai-fs: ")
 
 
+def test_who_has_said_no_server_yet_is_told_how_to(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("file").write_text("x")
+    for arguments in (["-ls", "hdfs://"], ["-cp", "file", "hdfs://tmp"]):
+        assert run([*arguments, "--port", "9"]) == 1  # where nobody listens
+        assert "pai-fs --config host=portal.lab port=9186 user=mira" in capsys.readouterr().err
+    run(["-ls", "hdfs://", "--host", "127.0.0.1", "--port", "9"])
+    assert "--config" not in capsys.readouterr().err
+    config.configure(["host=127.0.0.1", "port=9", "user=mira", "token=t"])
+    run(["-ls", "hdfs://"])
+    assert "--config" not in capsys.readouterr().err
+
+
+def test_what_is_in_a_folder_needs_r_where_there_are_folders_in_it(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("a").mkdir()
+    Path("a", "x").write_text("x")
+    assert run(["-cp", "a/*", "b"]) == 0 and os.listdir("b") == ["x"]
+    Path("a", "deep").mkdir()
+    assert run(["-cp", "a/*", "c"]) == 2 and not Path("c").exists()
+    assert "a has folders in it, as deep; use -r." in capsys.readouterr().err
+    assert run(["-cp", "-r", "a/*", "c"]) == 0 and sorted(os.listdir("c")) == ["deep", "x"]
+
+
 def test_an_unknown_option_is_wrong_usage() -> None:
     with pytest.raises(SystemExit) as ended:
         run(["--what"])

@@ -43,6 +43,10 @@ def config_file() -> Path:
     return Path(os.environ.get("PAI_FS_CONFIG") or Path(folder) / "pai-fs" / "config.json")
 
 
+def is_configured() -> bool:
+    return config_file().exists()
+
+
 def session() -> requests.Session:
     """An HTTP session without proxies, since servers are in the same network; ``REQUESTS_CA_BUNDLE`` names their
     authority."""

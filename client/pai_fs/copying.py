@@ -1,26 +1,42 @@
 """Copies files so that a broken connection does no harm.
 
 A large file grows under another name, in parts whose length is compared, and gets its own name at the end. A copy that
-was interrupted goes on where it was when it is started again.
+was interrupted goes on where it was when it is started again. What cannot fit is not begun, and what failed for good
+leaves nothing.
 """
 
 from __future__ import annotations
 
+import errno
+import os
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Protocol
 
-from client.pai_fs.errors import CheckFailed, GaveUp, NoSuchPath, PaiFsError, StillWritten, Unreachable, WrongUsage
-from client.pai_fs.places import LocalFile, Location, part_of, refuse_same_side
+from client.pai_fs.errors import (
+    CheckFailed,
+    GaveUp,
+    NoRoom,
+    NoSuchPath,
+    PaiFsError,
+    StillWritten,
+    Unreachable,
+    WrongUsage,
+)
+from client.pai_fs.places import FoundFiles, LocalFile, Location, ThereFile, is_part, part_of, refuse_same_side
 from client.pai_fs.remote import CONNECTIONS
+from client.pai_fs.running import only_copy
 
 PART = 64 << 20  # bytes added at once to a large file
 SMALL = 8 << 20  # a file up to this is written in one go
 ANEW = 512 << 20  # a file up to this that a dead writer holds is sent again; for a larger one we wait
 # In sum 127 seconds: HDFS lets nobody else write to a file for a minute after its writer died.
 TRIES, FIRST_PAUSE = 9, 0.5  # seconds, doubled each time; from the first again when more has arrived
+LEFT_DAYS = 7  # after which an unfinished copy, to which nothing was added, is removed by the next into its folder
+NAMED = 20  # of what is left out; of more it is said how many
 THREADS = CONNECTIONS  # HDFS may take 0.4 s to close a small file
 
 
@@ -31,11 +47,15 @@ class CopyProgress(Protocol):
     def at(self, name: str, done: int) -> None:
         """Called with the number of bytes of this file that are in the target."""
 
+    def note(self, text: str) -> None:
+        """Called with a sentence that the user should read."""
+
 
 @dataclass(frozen=True, slots=True)
 class CopyTotals:
     files: int
     size: int
+    left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +66,15 @@ class _Job:
     name: str  # in the target
 
     @property
+    def is_small(self) -> bool:
+        return self.file.size <= SMALL
+
+    @property
+    def part(self) -> str:
+        """Nobody goes on with a small one, so each process has its own."""
+        return part_of(self.name, f"{self.file.mark}-{os.getpid()}" if self.is_small else self.file.mark)
+
+    @property
     def there(self) -> str:
         return f"{self.target.path.rstrip('/')}/{self.name}"
 
@@ -53,50 +82,69 @@ class _Job:
 def copy(
     source: Location, target: Location, *, contents: bool, recursive: bool, force: bool, progress: CopyProgress
 ) -> CopyTotals:
-    """Like ``cp``: into ``target`` if it is a folder, else under that name. ``contents``: only what is in the
-    folder."""
+    """Like ``cp``: into ``target`` if it is a folder, else under that name. ``contents``: only what is in the folder,
+    and ``recursive`` takes the folders among it. What of a folder cannot be copied is noted and left out."""
     refuse_same_side(source, target)
     kind = source.is_dir()
     if kind is None:
         raise NoSuchPath(f"{source.path} does not exist.")
-    if kind and not recursive:
+    if kind and not recursive and not contents:
         raise WrongUsage(f"{source.path} is a folder; use -r.")
     if contents and not kind:
         raise PaiFsError(f"{source.path} is no folder.")
-    folders, jobs = _folder(source, target, contents) if kind else ([], [_single(source, target)])
+    found = source.files()
+    if contents and found.folders and not recursive:
+        raise WrongUsage(f"{source.path} has folders in it, as {min(found.folders)}; use -r.")
+    folders, jobs = _folder(source, target, contents, found) if kind else ([], [_single(source, target, found)])
+    _tell(found, progress)
     total = sum(job.file.size for job in jobs)
     progress.begin(total)
-    _work(jobs, _Worker(progress), target, folders, force)
-    return CopyTotals(len(jobs), total)
+    _work(jobs, progress, source, target, folders, force)
+    return CopyTotals(len(jobs), total, len(found.left_out))
 
 
-def _folder(source: Location, target: Location, contents: bool) -> tuple[list[str], list[_Job]]:
+def _tell(found: FoundFiles, progress: CopyProgress) -> None:
+    told = [f"left out: {each}" for each in found.left_out]
+    told += [f"left out: {each} (a link to a folder that it is in)" for each in found.loops]
+    for line in told[:NAMED]:
+        progress.note(line)
+    if len(told) > NAMED:
+        progress.note(f"left out: {len(told) - NAMED} more")
+    if found.links:
+        progress.note(f"links that are followed, so that what they lead to is copied: {found.links}")
+
+
+def _folder(source: Location, target: Location, contents: bool, found: FoundFiles) -> tuple[list[str], list[_Job]]:
     """Folders to make, and files to copy."""
     there = target.is_dir()
     if there is False:
         raise PaiFsError(f"{target.path} is a file.")
     base = f"{source.split()[1]}/" if there and not contents else ""
-    folders, files = source.files()
-    return [base.rstrip("/"), *(base + folder for folder in folders)], [
-        _Job(source, target, file, base + file.name) for file in files
+    return [base.rstrip("/"), *(base + folder for folder in found.folders)], [
+        _Job(source, target, file, base + file.name) for file in found.files
     ]
 
 
-def _single(source: Location, target: Location) -> _Job:
-    (file,) = source.files()[1]
+def _single(source: Location, target: Location, found: FoundFiles) -> _Job:
+    (file,) = found.files
     folder, name = source.split()
     named = LocalFile(name, file.size, file.mark)
     into, called = (target, name) if target.is_dir() else target.split()
     return _Job(folder, into, named, called)
 
 
-def _work(jobs: list[_Job], worker: _Worker, target: Location, folders: list[str], force: bool) -> None:
+def _work(
+    jobs: list[_Job], progress: CopyProgress, source: Location, target: Location, folders: list[str], force: bool
+) -> None:
     """Run the copies. The first failure, or Ctrl-C, ends all: those that run stop at their next piece, the rest is not
     begun."""
-    pool = ThreadPoolExecutor(THREADS)
+    pool, worker = ThreadPoolExecutor(THREADS), _Worker(progress)
     try:
         fresh = bool(folders) and target.is_dir() is None
-        _refuse(jobs, force or fresh)
+        there = {} if fresh else _there(jobs)
+        _refuse(jobs, there, may_replace=force)
+        _remove_left(jobs, there, progress)
+        _require_room(jobs, there, source)
         for folder in folders:
             target.mkdir(folder)
         for done in [pool.submit(worker.copy, job) for job in jobs]:
@@ -112,19 +160,59 @@ def _work(jobs: list[_Job], worker: _Worker, target: Location, folders: list[str
     pool.shutdown()
 
 
-def _refuse(jobs: list[_Job], may_replace: bool) -> None:
-    """Refuse to replace what exists; each folder is listed once."""
-    listed: dict[str, set[str]] = {}
+_There = dict[str, dict[str, ThereFile]]  # by folder, by name
+
+
+def _there(jobs: list[_Job]) -> _There:
+    """What is in the folders into which they go; each is listed once."""
+    listed: _There = {}
+    for job in jobs:
+        if (folder := job.name.rpartition("/")[0]) not in listed:
+            listed[folder] = job.target.there(folder)
+    return listed
+
+
+def _found(there: _There, name: str) -> ThereFile | None:
+    folder, _, base = name.rpartition("/")
+    return there.get(folder, {}).get(base)
+
+
+def _refuse(jobs: list[_Job], there: _There, *, may_replace: bool) -> None:
+    """Refuse to replace what exists."""
     for job in jobs:
         if type(job.source) is type(job.target) and job.source.path_of(job.file.name) == job.target.path_of(job.name):
             raise PaiFsError(f"{job.there} cannot be copied onto itself.")
-        if may_replace:
-            continue
-        folder, _, name = job.name.rpartition("/")
-        if folder not in listed:
-            listed[folder] = job.target.names(folder)
-        if name in listed[folder]:
+        if not may_replace and _found(there, job.name):
             raise PaiFsError(f"{job.there} exists already; -f replaces it.")
+
+
+def _remove_left(jobs: list[_Job], there: _There, progress: CopyProgress) -> None:
+    """Remove unfinished copies that nobody goes on with: they take room, and no list of files to copy names them."""
+    mine, now, removed = {job.part for job in jobs}, time.time(), 0
+    for folder, files in there.items():
+        for base, file in list(files.items()):
+            name = f"{folder}/{base}" if folder else base
+            if is_part(base) and name not in mine and now - file.modified > LEFT_DAYS * 24 * 3600:
+                jobs[0].target.remove(name)
+                removed += 1
+    if removed:
+        progress.note(f"removed unfinished copies to which nothing was added for {LEFT_DAYS} days: {removed}")
+
+
+def _require_room(jobs: list[_Job], there: _There, source: Location) -> None:
+    """Refuse what cannot fit before the first byte of it. What has arrived of a large file takes no more room, and a
+    small one takes that of the file which it replaces."""
+    more = 0
+    for job in jobs:
+        has = _found(there, job.name if job.is_small else job.part)
+        more += job.file.size - (has.size if has else 0)
+    if more <= 0:
+        return
+    try:
+        jobs[0].target.require_room(jobs[0].name, more)
+    except NoRoom as error:
+        what = jobs[0].there if len(jobs) == 1 else f"All {len(jobs)} files of {source.path} together"
+        raise NoRoom(f"{what} cannot be copied, nothing was begun. {error}") from None
 
 
 class _Stopped(Exception):
@@ -134,9 +222,35 @@ class _Stopped(Exception):
 class _Worker:
     def __init__(self, progress: CopyProgress) -> None:
         self._progress = progress
+        self._is_full = False
         self.stop = threading.Event()
 
     def copy(self, job: _Job) -> None:
+        """Copy it. Raises AlreadyRunning where another process does."""
+        if job.is_small:
+            return self._copy(job)
+        with only_copy(job.target.where(job.part), job.there):
+            self._copy(job)
+
+    def _copy(self, job: _Job) -> None:
+        """What has arrived stays for the next try when the connection broke, or when another file failed; it
+        does not when this one failed for good, nor where room is what lacks."""
+        try:
+            self._persist(job)
+        except GaveUp:
+            raise
+        except _Stopped:
+            if self._is_full:
+                job.target.remove(job.part)
+            raise
+        except Exception as error:
+            self._is_full |= isinstance(error, NoRoom) or getattr(error, "errno", 0) in (errno.ENOSPC, errno.EDQUOT)
+            job.target.remove(job.part)
+            if isinstance(error, NoRoom):
+                raise NoRoom(f"{job.there} could not be copied, nothing of it was kept. {error}") from error
+            raise
+
+    def _persist(self, job: _Job) -> None:
         left, pause, most = TRIES, FIRST_PAUSE, 0
         while True:
             try:
@@ -153,16 +267,16 @@ class _Worker:
                 pause *= 2
 
     def _arrived(self, job: _Job) -> int:
-        if job.file.size <= SMALL:
+        if job.is_small:
             return 0
         try:
-            return job.target.size(part_of(job.name, job.file.mark)) or 0
+            return job.target.size(job.part) or 0
         except PaiFsError:
             return 0
 
     def _try(self, job: _Job) -> None:
-        file, part = job.file, part_of(job.name, job.file.mark)
-        if file.size <= SMALL:
+        file, part = job.file, job.part
+        if job.is_small:
             sent: list[int] = []
             job.target.put(job.name, part, self._pieces(job, 0, file.size, sent))
             _check(job, sum(sent) if job.target.compares else job.target.size(job.name))

@@ -25,10 +25,24 @@ class NotEmpty(PaiFsError):
     code = 5
 
 
+class NoRoom(PaiFsError):
+    """The user's quota, or the disk, has no room for it: to go on later needs room first."""
+
+
+class AlreadyRunning(PaiFsError):
+    """Another process copies the same file to the same place."""
+
+
 class CheckFailed(PaiFsError):
     """The copy is not as long as the original."""
 
     code = 6
+
+
+class LeftOut(PaiFsError):
+    """All was copied but what cannot be."""
+
+    code = 7
 
 
 class GaveUp(PaiFsError):

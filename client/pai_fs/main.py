@@ -14,11 +14,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from client.pai_fs.config import NAMENODE_PORT, Config, config_file, configure, load
+from client.pai_fs.config import NAMENODE_PORT, Config, config_file, configure, is_configured, load
 from client.pai_fs.copying import copy
-from client.pai_fs.errors import NoSuchPath, NotEmpty, PaiFsError, WrongUsage
+from client.pai_fs.errors import LeftOut, NoSuchPath, NotEmpty, PaiFsError, Unreachable, WrongUsage
 from client.pai_fs.places import SCHEME, place
 from client.pai_fs.remote import Remote, RemoteEntry
+
+FIRST = "pai-fs --config host=portal.lab port=9186 user=mira"
 
 
 def main() -> None:
@@ -31,8 +33,8 @@ def main() -> None:
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """The exit code: 0 fine, 1 failed, 2 wrong usage, 3 not found, 4 not allowed, 5 not empty, 6 copied wrongly, 100 a
-    copy broke off too often, 130 interrupted."""
+    """The exit code: 0 fine, 1 failed, 2 wrong usage, 3 not found, 4 not allowed, 5 not empty, 6 copied wrongly, 7
+    copied but for what cannot be, 100 a copy broke off too often, 130 interrupted."""
     asked = _parser().parse_args(arguments)
     try:
         if asked.config is not None:
@@ -47,6 +49,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
         if asked.debug:
             traceback.print_exc()
         print(f"pai-fs: {_sentence(error)}", file=sys.stderr)
+        if isinstance(error, Unreachable) and asked.config is None and not asked.host and not is_configured():
+            print(f"pai-fs: nothing says yet where the store is: {FIRST}", file=sys.stderr)
         return error.code if isinstance(error, PaiFsError) else 1
 
 
@@ -68,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="pai-fs",
         description="Files between this machine and the store. hdfs://a/b is /a/b in the store, anything else is here.",
-        epilog="First: pai-fs --config host=portal.lab port=9186 user=mira",
+        epilog=f"First: {FIRST}",
     )
     verbs = parser.add_mutually_exclusive_group()
     for name, (options, what, _) in _VERBS.items():
@@ -152,7 +156,7 @@ def _copy(asked: argparse.Namespace, remote: Remote) -> None:
             place(source.removesuffix("/*") if contents else source, remote),
             place(target, remote),
             contents=contents,
-            recursive=asked.recursive or contents,
+            recursive=asked.recursive,
             force=asked.force,
             progress=bar,
         )
@@ -161,6 +165,8 @@ def _copy(asked: argparse.Namespace, remote: Remote) -> None:
     seconds = max(time.monotonic() - began, 1e-3)
     files = "1 file" if done.files == 1 else f"{done.files} files"
     print(f"copied {files}, {done.size} bytes in {seconds:.2f} s, {done.size / 1e6 / seconds:.1f} MB/s")
+    if done.left_out:
+        raise LeftOut(f"left out, as said above: {done.left_out}")
 
 
 def _remove(asked: argparse.Namespace, remote: Remote) -> None:
@@ -223,7 +229,7 @@ def _far(text: str) -> str:
 # By name: options, help, and what does it.
 _VERBS: dict[str, tuple[tuple[str, ...], str, Callable[[argparse.Namespace, Remote], None]]] = {
     "list": (("-ls", "--list"), "list a folder", _list),
-    "copy": (("-cp", "--copy"), "copy files or, with -r, folders; SOURCE/* copies what is in it", _copy),
+    "copy": (("-cp", "--copy"), "copy files or, with -r, folders; SOURCE/* is what is in it", _copy),
     "remove": (("-rm", "--remove"), "remove files or, with -r, folders", _remove),
     "makeDirectory": (("-mkdir", "--makeDirectory"), "make a folder and those above it", _make_directory),
     "move": (("-mv", "--move"), "move or rename within the store", _move),
@@ -252,6 +258,10 @@ class _Bar:
             if now - self._said >= 0.2:
                 self._said = now
                 self._show(sum(self._done.values()), now - self._began)
+
+    def note(self, text: str) -> None:
+        self.clear()
+        print(text, file=sys.stderr)
 
     def _show(self, done: int, seconds: float) -> None:
         share = min(1.0, done / max(1, self._total))

@@ -4,27 +4,57 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
+import shutil
 import stat
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from client.pai_fs.errors import NoSuchPath, PaiFsError
+from client.pai_fs.errors import NoRoom, NoSuchPath, PaiFsError
 from client.pai_fs.remote import PIECE, Remote, RemoteEntry
+from client.pai_fs.running import scope
 
 SCHEME = "hdfs://"
 _PART = ".pai-fs-part"
+_A_PART = re.compile(r"\..*\.[0-9a-f]{12}(-\d+)?" + re.escape(_PART), re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class LocalFile:
     """One file to copy. ``name`` is relative to the path on the command line; ``mark`` changes when the content may
-    have changed."""
+    have changed, and is another one on each machine."""
 
     name: str
     size: int
     mark: str
+
+
+@dataclass(slots=True)
+class FoundFiles:
+    """What is in a folder and all below it. ``left_out`` and ``loops`` are paths, the first with the reason: what
+    cannot be copied, and links to a folder in which they are. ``links`` were followed."""
+
+    folders: list[str] = field(default_factory=list)
+    files: list[LocalFile] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+    loops: list[str] = field(default_factory=list)
+    links: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ThereFile:
+    """A file that is in the target already; ``modified`` in seconds."""
+
+    size: int
+    modified: float
+
+
+def is_part(name: str) -> bool:
+    """Whether a file of this name is an unfinished copy of ours."""
+    return _A_PART.fullmatch(name) is not None
 
 
 def part_of(name: str, mark: str) -> str:
@@ -53,20 +83,55 @@ class LocalSide:
         """None when it does not exist."""
         return os.path.isdir(self.path) if os.path.exists(self.path) else None
 
-    def files(self) -> tuple[list[str], list[LocalFile]]:
-        """All folders and files below it."""
+    def files(self) -> FoundFiles:
+        """All folders and files below it. Links are followed, as HDFS's own client does it. Raises OSError when the
+        folder itself cannot be read."""
         if not os.path.isdir(self.path):
-            return [], [self._file("")]
-        folders: list[str] = []
-        found: list[LocalFile] = []
-        # Links are followed, as HDFS's own client does it; not those to a folder above.
-        for folder, below, names in os.walk(self.path, followlinks=True, onerror=_unreadable):
-            below[:] = [name for name in below if not _is_above(folder, name)]
-            base = os.path.relpath(folder, self.path)
-            base = "" if base == "." else base + "/"
-            folders += [base + name for name in below]
-            found += [self._file(base + name) for name in names if not name.endswith(_PART)]
-        return folders, found
+            return FoundFiles(files=[self._file("")])
+        found = FoundFiles()
+        real = Path(os.path.realpath(self.path))
+        todo = [("", frozenset(_identity(each.stat()) for each in (real, *real.parents)))]
+        while todo:
+            base, above = todo.pop()
+            try:
+                names = sorted(os.listdir(self._at(base)))
+            except OSError as error:
+                if not base:
+                    raise
+                found.left_out.append(f"{self._at(base)} ({error.strerror})")
+                continue
+            for name in names:
+                inner = f"{base}/{name}" if base else name
+                if (known := self._look(inner, above, found)) is not None:
+                    todo.append((inner, above | {known}))
+        return found
+
+    def _look(self, name: str, above: frozenset[tuple[int, int]], found: FoundFiles) -> tuple[int, int] | None:
+        """Put it into ``found``. Returns the identity of a folder that is to be walked through."""
+        path = self._at(name)
+        try:
+            status = path.stat()
+        except OSError as error:
+            is_dead = path.is_symlink() and isinstance(error, FileNotFoundError)
+            found.left_out.append(f"{path} ({'a link that leads nowhere' if is_dead else error.strerror})")
+            return None
+        if stat.S_ISDIR(status.st_mode):
+            if (known := _identity(status)) in above:
+                found.loops.append(str(path))
+                return None
+            found.links += path.is_symlink()
+            found.folders.append(name)
+            return known
+        if name.endswith(_PART):
+            return None
+        if not stat.S_ISREG(status.st_mode):
+            found.left_out.append(f"{path} (neither a file nor a folder)")
+        elif not os.access(path, os.R_OK):
+            found.left_out.append(f"{path} (you may not read it)")
+        else:
+            found.links += path.is_symlink()
+            found.files.append(self._of(name, status))
+        return None
 
     def size(self, name: str) -> int | None:
         try:
@@ -74,15 +139,33 @@ class LocalSide:
         except FileNotFoundError:
             return None
 
-    def names(self, folder: str) -> set[str]:
-        """Names of files in the folder; empty when it does not exist."""
+    def there(self, folder: str) -> dict[str, ThereFile]:
+        """The files in the folder by name; empty when it does not exist."""
+        found = {}
         try:
-            return {each.name for each in self._at(folder).iterdir() if not each.is_dir()}
+            for each in self._at(folder).iterdir():
+                if not each.is_dir():
+                    status = each.lstat()
+                    found[each.name] = ThereFile(status.st_size, status.st_mtime)
         except (FileNotFoundError, NotADirectoryError):
-            return set()
+            pass
+        return found
+
+    def require_room(self, name: str, size: int) -> None:
+        """NoRoom where the disk, or the user's quota in the store, has no room for ``size`` bytes more."""
+        folder = self._at(name)
+        while not folder.exists():
+            folder = folder.parent
+        disk = shutil.disk_usage(folder)
+        if disk.total and size > disk.free:
+            raise NoRoom(f"The disk of {folder} has {disk.free} bytes free: {size} more do not fit.")
 
     def path_of(self, name: str) -> str:
         return str(self._at(name))
+
+    def where(self, name: str) -> str:
+        """The same for all processes of this machine."""
+        return os.path.abspath(self._at(name))
 
     def read(self, name: str, offset: int, most: int | None) -> Iterator[bytes]:
         with self._at(name).open("rb") as file:
@@ -113,6 +196,11 @@ class LocalSide:
             self._at(part).unlink(missing_ok=True)
             raise
 
+    def remove(self, name: str) -> None:
+        """Delete a file, if that can be done."""
+        with suppress(OSError):
+            self._at(name).unlink()
+
     def rename(self, name: str, target: str) -> None:
         """Rename it, replacing what exists."""
         self._at(name).replace(self._at(target))
@@ -136,6 +224,9 @@ class LocalSide:
             raise NoSuchPath(f"{path} does not exist.") from None
         if not stat.S_ISREG(status.st_mode):
             raise PaiFsError(f"{path} is neither a file nor a folder.")
+        return self._of(name, status)
+
+    def _of(self, name: str, status: os.stat_result) -> LocalFile:
         return LocalFile(name, status.st_size, _mark(self.path, name, status.st_size, status.st_mtime_ns))
 
 
@@ -150,10 +241,10 @@ class RemotePlace:
         entry = self._remote.find(self.path)
         return entry.is_dir if entry else None
 
-    def files(self) -> tuple[list[str], list[LocalFile]]:
+    def files(self) -> FoundFiles:
         entry = self._remote.stat(self.path)
         if not entry.is_dir:
-            return [], [self._file("", entry)]
+            return FoundFiles(files=[self._file("", entry)])
         folders: list[str] = []
         found: list[LocalFile] = []
         todo = [""]
@@ -166,7 +257,7 @@ class RemotePlace:
                     todo.append(name)
                 elif not each.name.endswith(_PART):
                     found.append(self._file(name, each))
-        return sorted(folders), found
+        return FoundFiles(sorted(folders), found)
 
     def size(self, name: str) -> int | None:
         entry = self._remote.find(self._at(name))
@@ -176,14 +267,21 @@ class RemotePlace:
     def compares(self) -> bool:
         return self._remote.is_portal
 
-    def names(self, folder: str) -> set[str]:
+    def there(self, folder: str) -> dict[str, ThereFile]:
         try:
-            return {entry.name for entry in self._remote.list(self._at(folder)) if not entry.is_dir}
+            entries = self._remote.list(self._at(folder))
         except NoSuchPath:
-            return set()
+            return {}
+        return {entry.name: ThereFile(entry.size, entry.modified / 1000) for entry in entries if not entry.is_dir}
+
+    def require_room(self, name: str, size: int) -> None:
+        self._remote.require_room(self._at(name), size)
 
     def path_of(self, name: str) -> str:
         return self._at(name)
+
+    def where(self, name: str) -> str:
+        return self._remote.where(self._at(name))
 
     def read(self, name: str, offset: int, most: int | None) -> Iterator[bytes]:
         return self._remote.read(self._at(name), offset, most)
@@ -199,6 +297,10 @@ class RemotePlace:
             return self._remote.create_at_once(self._at(name), pieces)
         self._remote.create(self._at(part), pieces)
         self.rename(part, name)
+
+    def remove(self, name: str) -> None:
+        with suppress(PaiFsError):
+            self._remote.delete(self._at(name), recursive=False)
 
     def rename(self, name: str, target: str) -> None:
         if self.size(target) is not None:
@@ -224,18 +326,14 @@ class RemotePlace:
 Location = LocalSide | RemotePlace
 
 
-def _is_above(folder: str, name: str) -> bool:
-    """Whether this link of the folder leads to the folder itself or to one above it."""
-    real = os.path.realpath(os.path.join(folder, name))
-    return f"{os.path.realpath(folder)}/".startswith(f"{real.rstrip('/')}/")
-
-
-def _unreadable(error: OSError) -> None:
-    raise error
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    """The same for a folder, whichever links lead to it."""
+    return status.st_dev, status.st_ino
 
 
 def _mark(path: str, name: str, size: int, modified: int) -> str:
-    return hashlib.sha1(f"{path}\0{name}\0{size}\0{modified}".encode(), usedforsecurity=False).hexdigest()[:12]
+    text = f"{scope()}\0{path}\0{name}\0{size}\0{modified}"
+    return hashlib.sha1(text.encode(errors="surrogateescape"), usedforsecurity=False).hexdigest()[:12]
 
 
 def refuse_same_side(source: Location, target: Location) -> None:

@@ -16,7 +16,7 @@ import requests
 from requests.adapters import HTTPAdapter
 
 from client.pai_fs.config import Config, session
-from client.pai_fs.errors import Denied, NoSuchPath, NotEmpty, PaiFsError, StillWritten, Unreachable
+from client.pai_fs.errors import Denied, NoRoom, NoSuchPath, NotEmpty, PaiFsError, StillWritten, Unreachable
 
 PIECE = 1 << 20
 TIMEOUT = (5, 60)
@@ -55,6 +55,10 @@ class Remote:
         else:
             self._session.params = {"user.name": config.user}
 
+    def where(self, path: str) -> str:
+        """The path with the server that has it."""
+        return self._url(path)
+
     def stat(self, path: str) -> RemoteEntry:
         return _entry(path, self._ask("GET", path, "GETFILESTATUS")["FileStatus"])
 
@@ -90,6 +94,13 @@ class Remote:
                 yield from answer.iter_content(PIECE)
             except requests.RequestException as error:
                 raise Unreachable(f"Reading {path} broke off ({type(error).__name__}).") from None
+
+    def require_room(self, path: str, size: int) -> None:
+        """NoRoom where the portal says that ``size`` bytes more do not fit below this path. A NameNode and a portal of
+        an earlier release tell it only when the bytes come."""
+        if self.is_portal:
+            asked = {"op": "CREATE", "overwrite": "true", "length": size}  # the first step alone, which writes nothing
+            self._send("PUT", self._url(path), asked, allow_redirects=False).close()
 
     def create_at_once(self, path: str, chunks: Iterable[bytes]) -> None:
         """Write, or replace, in one request, which a portal accepts and a NameNode does not; for files that are small
@@ -169,6 +180,8 @@ def _error(answer: requests.Response) -> PaiFsError:
         return NotEmpty(message)
     if answer.status_code == 401:
         return Denied(f"{message} (pai-fs --config host=... port=... user=... signs in)")
+    if kind == "DSQuotaExceededException":
+        return NoRoom(message)
     if kind in ("AccessControlException", "SecurityException"):
         return Denied(message)
     if kind in ("RecoveryInProgressException", "AlreadyBeingCreatedException"):

@@ -86,8 +86,8 @@ def listing(
     """``selected``: the path of a file; the page of the list with that file is shown. It costs one list of the folder,
     whatever its size; only the rows of one page are built."""
     entries = who.entries(folder) if is_made else []
-    hidden = sum(1 for entry in entries if entry.name.startswith("."))
-    keep = wanted.hidden or bool(selected and selected.rsplit("/", 1)[-1].startswith("."))
+    hidden = sum(1 for entry in entries if _is_hidden(entry.name))
+    keep = wanted.hidden or bool(selected and _is_hidden(selected.rsplit("/", 1)[-1]))
     shown = [entry for entry in entries if _matches(entry, wanted, keep)]
     shown = _sorted(shown, wanted.sort)
     at = next((i for i, entry in enumerate(shown) if entry.path == selected), None)
@@ -145,8 +145,13 @@ def icon_of(entry: Entry) -> str:
     return "folder" if entry.is_dir else next((icon for ends, icon in _KINDS if ends.search(name)), "file")
 
 
+def _is_hidden(name: str) -> bool:
+    """Whether it is shown only when asked for. An unfinished copy of pai-fs takes room, so it is always shown."""
+    return name.startswith(".") and not name.endswith(".pai-fs-part")
+
+
 def _matches(entry: Entry, wanted: ListingOptions, hidden: bool) -> bool:
-    return (hidden or not entry.name.startswith(".")) and wanted.part.casefold() in entry.name.casefold()
+    return (hidden or not _is_hidden(entry.name)) and wanted.part.casefold() in entry.name.casefold()
 
 
 def _sorted(entries: list[Entry], sort: str) -> list[Entry]:

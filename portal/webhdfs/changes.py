@@ -11,7 +11,7 @@ from base.core.errors import BadRequest, Forbidden, NotFound
 from base.files.store import rules
 from base.files.store.base import PathExists, PathNotFound, find, names_of
 from portal.webhdfs.call import Call
-from portal.webhdfs.messages import NO_REDIRECT, Answer, Request, Unsupported, json_answer, redirect
+from portal.webhdfs.messages import LENGTH, NO_REDIRECT, Answer, Request, Unsupported, json_answer, redirect
 
 
 def create(call: Call) -> Answer:
@@ -23,6 +23,8 @@ def create(call: Call) -> Answer:
     if there and not overwrite:
         raise PathExists(f"{call.path} for client {call.request.address} already exists.")
     if not _has_data(call.request):
+        if length := call.request.number(LENGTH):
+            call.writes.require_room(call.path, length)
         return redirect(call.request)
     size = call.request.length
     into = call.writes.begin(call.path, owner=call.owner_for(call.path), mode=mode, overwrite=overwrite, size=size)

@@ -16,6 +16,9 @@ PREFIXES = ("/webhdfs/v1", "/webhdfs/api/v1")
 UNSET = ("", "null", "-1")  # how clients write a number that they leave to the server
 DATA = "data"  # the parameter that marks the second step
 NO_REDIRECT = "noredirect"  # the parameter that asks for its address in the body
+# The parameter of CREATE's first step, which HDFS does not know: how many bytes more there will be, of this file or of
+# all that a client is about to write here. What does not fit is refused before the first of them.
+LENGTH = "length"
 
 
 class Unsupported(BadRequest):

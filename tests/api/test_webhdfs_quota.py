@@ -30,6 +30,18 @@ def test_a_body_of_known_length_is_refused_as_hdfs_does_before_it_is_taken(alice
     assert "The files of alice may take 100 B in the store" in content(answer).decode()
 
 
+def test_who_says_the_whole_length_first_is_refused_before_the_first_byte_of_many(alice: User) -> None:
+    ask(alice, "PUT", "/user/alice/a", "CREATE", iter([b"x" * 60]))
+    answer = ask(alice, "PUT", "/user/alice/new/b", "CREATE", length="41")
+    assert refused(answer) == (403, "DSQuotaExceededException")
+    assert "40 B of that is free: 41 B more does not fit" in content(answer).decode()
+    for _ in range(3):
+        assert ask(alice, "PUT", "/user/alice/new/b", "CREATE", length="40").status == 307, "to ask takes no room"
+    assert ask(alice, "GET", "/user/alice/new", "LISTSTATUS").status == 404
+    assert ask(alice, "PUT", "/shared/b", "CREATE", length="4100").status == 307
+    assert ask(alice, "PUT", "/user/alice/b", "CREATE", length="x").status == 400
+
+
 @pytest.mark.parametrize(("method", "op", "left"), [("PUT", "CREATE", b"old"), ("POST", "APPEND", b"old" + b"x" * 60)])
 def test_a_body_of_unknown_length_is_refused_where_it_exceeds_the_quota(
     alice: User, method: str, op: str, left: bytes

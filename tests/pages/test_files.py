@@ -60,6 +60,12 @@ class TestLooking:
         assert browse(alice).get(url).status_code == 200
         assert browse(alice).get("/files/nothing").status_code == 404
 
+    def test_an_unfinished_copy_of_pai_fs_is_shown(self, browse: Browse, alice: User) -> None:
+        part = ".b.txt.0123456789ab.pai-fs-part"
+        for name in (".hidden", part, "a"):
+            put(f"/user/alice/{name}")
+        assert names(browse(alice), HOME) == [part, "a"], "it takes room"
+
     def test_folders_come_first_and_hidden_files_are_asked_for(self, browse: Browse, alice: User) -> None:
         for name in ("b.txt", "A.txt", ".hidden", "z/file"):
             put(f"/user/alice/{name}")

@@ -52,6 +52,12 @@ class Writes:
         with room.given_back_on_error():
             return _LimitedAppend(self.store.begin_append(path), room)
 
+    def require_room(self, path: str, size: int) -> None:
+        """QuotaExceeded where ``size`` bytes more, as many as will be written below the path, do not fit now."""
+        if room := self._room(path):
+            room.reach(size)
+            room.give_back()
+
     def rename(self, source: str, target: str, *, overwrite: bool = False) -> None:
         with self._room_for([source], target, self._size(target) if overwrite else 0):
             self.store.rename(source, target, overwrite=overwrite)

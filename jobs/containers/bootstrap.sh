@@ -187,6 +187,13 @@ case $ls_stopping$ls_code in
 143) ls_own=221 ;;
 *255) ls_own=223 ;;
 esac
+# Told to end, it may save its work and end with any code, also with 0: then it is not done all the same. Whether the
+# engine told it is for the engine's side to find out: `kill 0` in the command gets here too. The code is in the file.
+case $ls_stopping$ls_code in
+yes137 | yes143) ;;
+yes0) ls_own=225 ;;
+yes*) [ ! -f "$ls_exit" ] || [ ! -w "$ls_exit" ] || ls_own=225 ;;
+esac
 if [ "$ls_code" -eq 0 ]; then
     echo '[INFO] USER COMMAND END' >&2
 else

@@ -94,7 +94,8 @@ set_up_ssh() {
     fi
 }
 
-# `ssh worker-0`: two entries for each task, its address and its port; ssh adds them up.
+# `ssh worker-0`: two entries for each task, its address and its port; ssh adds them up. All tasks start at about the same
+# time, so a peer's sshd may not be up yet: ssh tries a refused connection again, once a second.
 job_hosts() {
     tr '\n\000' '\r\n' <"/proc/$$/environ" | sed -nE \
         -e "s|^PAI_HOST_IP_(.+)_([0-9]+)=(.*)\$|Host \\1-\\2\\
@@ -103,6 +104,7 @@ job_hosts() {
   IdentityFile $ls_home/.ssh/$PAI_JOB_NAME\\
   StrictHostKeyChecking no\\
   UserKnownHostsFile /dev/null\\
+  ConnectionAttempts 60\\
   LogLevel ERROR|p" \
         -e 's|^PAI_PORT_LIST_(.+)_([0-9]+)_ssh=([0-9]+).*$|Host \1-\2\
   Port \3|p'

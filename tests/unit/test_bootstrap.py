@@ -307,6 +307,7 @@ def test_the_other_tasks_have_names_for_ssh(container: Container) -> None:
         options = dict(line.split(" ", 1) for line in said.stdout.splitlines())
         assert (options["hostname"], options["port"]) == (env["PAI_HOST_IP_" + host.replace("-", "_")], port)
         assert (options["user"], options["stricthostkeychecking"]) == ("root", "false")
+        assert options["connectionattempts"] == "60", "its sshd may come up later"
         assert options["identityfile"] == f"{container.root}/root/.ssh/mira~train"
 
 

@@ -164,7 +164,9 @@ def test_a_command_that_saves_its_work_when_somebody_stops_its_container_is_not_
 @pytest.mark.parametrize("code", [0, 3])
 def test_a_command_that_ends_what_it_started_by_kill_0_ends_with_its_own_code(task: Task, code: int) -> None:
     _heard_since_before(task.engine)
-    task.start(f"trap exit TERM; trap 'trap : TERM; kill 0; exit {code}' EXIT; sleep 600 & exit {code}")
+    # The child says that it is ready: between fork and exec it would still have the trap, and swallow the signal.
+    child = "sh -c ': >up; exec sleep 600' & until [ -e up ]; do sleep 0.1; done"
+    task.start(f"trap exit TERM; trap 'trap : TERM; kill 0; exit {code}' EXIT; {child}; exit {code}")
     assert task.end().exit_code == code
 
 

@@ -190,12 +190,15 @@ case $ls_stopping$ls_code in
 *255) ls_own=223 ;;
 esac
 # Told to end, it may save its work and end with any code, also with 0: then it is not done all the same. Whether the
-# engine told it is for the engine's side to find out: `kill 0` in the command gets here too. The code is in the file.
+# engine told it is for the engine's side to find out: `kill 0` in the command gets here too. The code is in the file,
+# and that it was told too, for an engine that dies right now.
+ls_told=
 case $ls_stopping$ls_code in
 yes137 | yes143) ;;
 yes0) ls_own=225 ;;
 yes*) [ ! -f "$ls_exit" ] || [ ! -w "$ls_exit" ] || ls_own=225 ;;
 esac
+[ "$ls_own" -ne 225 ] || [ -z "$ls_stopping" ] || ls_told=' told'
 if [ "$ls_code" -eq 0 ]; then
     echo '[INFO] USER COMMAND END' >&2
 else
@@ -245,6 +248,6 @@ while [ "$ls_stopping" ] && group_lives; do
 done
 # The command's own code, for an engine that dies right now. Of a container that ends at once an engine often misses
 # that its command was killed for its memory.
-[ ! -f "$ls_exit" ] || echo "$ls_code" >"$ls_exit"
+[ ! -f "$ls_exit" ] || echo "$ls_code$ls_told" >"$ls_exit"
 [ "$ls_code" -ne 137 ] || ! was_short_of_memory || ls_own=222
 exit "$ls_own"

@@ -259,7 +259,7 @@ def test_a_command_may_handle_the_stop_itself(container: Container) -> None:
     for code in (0, 7, 255):
         ended = _stop(container, f"trap 'echo bye; exit {code}' TERM; {child} & wait")
         assert ended[:2] == (runtime.TOLD_TO_END, "bye\n"), "it was told: whatever its code is, it is not done"
-        assert container.read("pai/log/exit-code") == f"{code}\n"
+        assert container.read("pai/log/exit-code") == f"{code} told\n"
 
 
 def test_where_its_code_cannot_be_written_only_success_is_no_success_once_it_was_told(container: Container) -> None:

@@ -129,7 +129,7 @@ def test_a_code_of_the_command_itself_is_read_from_the_start_script() -> None:
     }
 
 
-@pytest.mark.parametrize(("written", "own"), [("0", 0), ("7", 7), ("225", 225), (None, 0)])
+@pytest.mark.parametrize(("written", "own"), [("0 told", 0), ("255 told", 255), ("225", 225), (None, 0)])
 def test_a_command_that_ends_by_itself_once_it_was_told_was_ended_from_outside(written: str | None, own: int) -> None:
     told = ended(runtime.TOLD_TO_END)
     from_outside = own if own == runtime.TOLD_TO_END else runtime.TERMINATED
@@ -163,6 +163,8 @@ BELIEVED: dict[tuple[int | None, str | None], tuple[int | None, bool]] = {
     (0, "5"): (5, False),
     (0, "0"): (0, False),
     (0, ""): (None, True),
+    (0, "0 told"): (143, False),
+    (None, "0 told"): (143, False),
     (0, None): (0, False),
     (None, "3"): (3, False),
     (None, ""): (None, True),

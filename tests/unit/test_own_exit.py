@@ -24,7 +24,7 @@ class Engine:
     base_url, api_version, timeout = "http://engine", "1.41", 15.0
 
     def __init__(self, written: str, *events: str) -> None:
-        self.written, self.events = written.encode(), events
+        self.written, self.events = f"{written} told".encode(), events
         self.asked: list[dict[str, Any]] = []
 
     def get(self, address: str, params: dict[str, Any], **_: Any) -> requests.Response:

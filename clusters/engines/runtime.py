@@ -34,12 +34,14 @@ LABEL_HOLD = "longshore.hold"  # "1": its health check reports a hold, see Conta
 
 
 # Exit codes by which the start script of jobs says what engines get wrong: that the kernel killed the command for its
-# memory, that a port of the task was taken before the command could run, and that the command itself ended with a code
-# that else means an end from outside. What the command ended with is in EXIT_FILE, which is empty until then and is
-# missing where the image's user cannot write. Edges read both (``read_script``), so nobody else sees them.
-KILLED_FOR_MEMORY, FOUND_PORT_TAKEN = 222, 224
+# memory, that a port of the task was taken before the command could run, that the command ended by itself after TERM
+# had come, and that it ended with a code that else means an end from outside. What the command ended with is in
+# EXIT_FILE, with " told" behind it if TERM had come. It is empty until then, and missing where the image's user cannot
+# write (then a command that had been told ended with 0). Edges read both (``read_script``), so nobody else sees them.
+KILLED_FOR_MEMORY, FOUND_PORT_TAKEN, TOLD_TO_END = 222, 224, 225
 OWN_CODES = {220: 137, 221: 143, 223: 255}
-OUR_CODES = (KILLED_FOR_MEMORY, FOUND_PORT_TAKEN, *OWN_CODES)
+OUR_CODES = (KILLED_FOR_MEMORY, FOUND_PORT_TAKEN, TOLD_TO_END, *OWN_CODES)
+TERMINATED = 143  # the code of what TERM has ended
 EXIT_FILE = "/pai/log/exit-code"
 # What a container writes to both streams before anything else. Engines throw the beginning of a long log away without a
 # word: a log that does not begin with this has lost it.
@@ -190,10 +192,14 @@ class ContainerStatus:
     held_code: int | None = None  # with this code, if that is known
 
 
-def read_script(status: ContainerStatus, written: str | None) -> ContainerStatus:
+def read_script(status: ContainerStatus, written: str | None, *, told_inside: bool = False) -> ContainerStatus:
     """The status of an ended container with what its start script says of the end. ``written``: what is in EXIT_FILE,
-    None without one. It is believed where an engine lost the container, and where one that died says 0 of it."""
-    own = int(written) if written and written.isdigit() else None
+    None without one. It is believed where an engine lost the container, and where one that died says 0 of it.
+    ``told_inside``: TERM came from a process of the container, as by ``kill 0``, so its end is its own."""
+    code, _, more = (written or "").partition(" ")
+    own, was_told = int(code) if code.isdigit() else None, more == "told"
+    if status.exit_code == TOLD_TO_END and (was_told or own != TOLD_TO_END):
+        return replace(status, exit_code=(own or 0) if told_inside else TERMINATED)
     if status.exit_code == KILLED_FOR_MEMORY and own != KILLED_FOR_MEMORY:
         return replace(status, exit_code=137, oom_killed=True)
     if status.exit_code == FOUND_PORT_TAKEN and own != FOUND_PORT_TAKEN:
@@ -201,7 +207,7 @@ def read_script(status: ContainerStatus, written: str | None) -> ContainerStatus
     if status.exit_code in OWN_CODES and own != status.exit_code:
         return replace(status, exit_code=OWN_CODES[status.exit_code], by_itself=True)
     if own is not None and (status.lost or status.exit_code == 0):
-        return replace(status, exit_code=own, lost=False)
+        return replace(status, exit_code=TERMINATED if was_told else own, lost=False)
     if written is not None and own is None and status.exit_code == 0:
         return replace(status, exit_code=None, lost=True)
     return status

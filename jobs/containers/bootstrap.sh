@@ -94,7 +94,8 @@ set_up_ssh() {
     fi
 }
 
-# `ssh worker-0`: two entries for each task, its address and its port; ssh adds them up.
+# `ssh worker-0`: two entries for each task, its address and its port; ssh adds them up. All tasks start at about the same
+# time, so a peer's sshd may not be up yet: ssh tries a refused connection again, once a second.
 job_hosts() {
     tr '\n\000' '\r\n' <"/proc/$$/environ" | sed -nE \
         -e "s|^PAI_HOST_IP_(.+)_([0-9]+)=(.*)\$|Host \\1-\\2\\
@@ -103,6 +104,7 @@ job_hosts() {
   IdentityFile $ls_home/.ssh/$PAI_JOB_NAME\\
   StrictHostKeyChecking no\\
   UserKnownHostsFile /dev/null\\
+  ConnectionAttempts 60\\
   LogLevel ERROR|p" \
         -e 's|^PAI_PORT_LIST_(.+)_([0-9]+)_ssh=([0-9]+).*$|Host \1-\2\
   Port \3|p'
@@ -187,6 +189,16 @@ case $ls_stopping$ls_code in
 143) ls_own=221 ;;
 *255) ls_own=223 ;;
 esac
+# Told to end, it may save its work and end with any code, also with 0: then it is not done all the same. Whether the
+# engine told it is for the engine's side to find out: `kill 0` in the command gets here too. The code is in the file,
+# and that it was told too, for an engine that dies right now.
+ls_told=
+case $ls_stopping$ls_code in
+yes137 | yes143) ;;
+yes0) ls_own=225 ;;
+yes*) [ ! -f "$ls_exit" ] || [ ! -w "$ls_exit" ] || ls_own=225 ;;
+esac
+[ "$ls_own" -ne 225 ] || [ -z "$ls_stopping" ] || ls_told=' told'
 if [ "$ls_code" -eq 0 ]; then
     echo '[INFO] USER COMMAND END' >&2
 else
@@ -236,6 +248,6 @@ while [ "$ls_stopping" ] && group_lives; do
 done
 # The command's own code, for an engine that dies right now. Of a container that ends at once an engine often misses
 # that its command was killed for its memory.
-[ ! -f "$ls_exit" ] || echo "$ls_code" >"$ls_exit"
+[ ! -f "$ls_exit" ] || echo "$ls_code$ls_told" >"$ls_exit"
 [ "$ls_code" -ne 137 ] || ! was_short_of_memory || ls_own=222
 exit "$ls_own"

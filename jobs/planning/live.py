@@ -17,7 +17,7 @@ from jobs.planning import exits, retries
 from jobs.planning.exits import Exit
 from jobs.planning.leftovers import NOTHING, offered, quarantined, to_write
 from jobs.planning.lifecycle import TASK_END_STATES, TASK_LIVE_STATES, JobState, TaskState
-from jobs.planning.settle import NO_CHANGE, Settled, is_claimed, is_stale, lives_again, settle
+from jobs.planning.settle import NO_CHANGE, Settled, is_claimed, is_stale, lives_again, may_order, settle
 from jobs.planning.streak import MANY
 from jobs.planning.verdict import JudgedTask, judge
 from jobs.planning.world import (
@@ -119,7 +119,8 @@ def _decide(
         made.decision = judge(job.spec, [_as_ended(task, settled.get(task.id, NO_CHANGE), world.now) for task in tasks])
         if made.decision is None and job.is_over(world.now):
             made.decision = Decision(exits.out_of_time(job.spec.asked.max_run_seconds or 0))
-        if made.decision is None and (leaves := _leaves(world, job, tasks, settled)):
+        leaves = _leaves(world, job, tasks, settled) if made.decision is None else None
+        if leaves and not end_holds(world, made, _held(tasks, settled), leaves.reason):
             made.evicted = leaves
             made.decision = Decision(exits.evicted(leaves.reason))
     return made.decision.exit if made.decision else None
@@ -135,6 +136,34 @@ def _leaves(world: World, job: JobView, tasks: Sequence[TaskView], settled: dict
             if span := world.in_the_way(job, task.node):
                 return Eviction(held, f"It makes room for an appointment on {span.sentence([task.node], world.now)}")
     return None
+
+
+def _held(tasks: Sequence[TaskView], settled: Mapping[int, Settled]) -> list[TaskView]:
+    """The tasks whose containers are kept for debugging, and will be after this pass."""
+    found = []
+    for task in tasks:
+        outcome = settled.get(task.id, NO_CHANGE)
+        is_running = task.state is TaskState.RUNNING and outcome.after is None
+        if is_running and (task.held_at is not None or outcome.held is not None):
+            found.append(task)
+    return found
+
+
+def held_in(tasks: Sequence[TaskView]) -> list[TaskView]:
+    return _held(tasks, {})
+
+
+def end_holds(world: World, made: JobPlan, held: Sequence[TaskView], reason: str) -> bool:
+    """Before a job gives something up, what it only keeps for debugging ends, as if somebody had released it: then the
+    attempt is judged by what its commands did. Returns whether there is anything to wait for."""
+    for task in held:
+        seen = world.looks.get(task.node)
+        if task.released_at is None:
+            made.released.append(task)
+            made.released_for = reason
+            if seen is not None and may_order(task, seen, world.now):
+                made.orders.append(Order(OrderKind.RELEASE, task.id, task.node, task.container_name))
+    return bool(held)
 
 
 def end_attempt(world: World, job: JobView, tasks: Sequence[TaskView], decision: Decision) -> JobPlan:
@@ -162,7 +191,7 @@ def _wind_down(
 ) -> None:
     """The attempt is over: the tasks that still live must stop. Once none does, the job ends or is tried again."""
     made.changes = [change for change in made.changes if change.after in TASK_END_STATES]  # none begins to run now
-    made.held, made.noted = [], []
+    made.held, made.noted, made.released = [], [], []
     ended = {change.task.id for change in made.changes}
     live = [task for task in tasks if task.state not in TASK_END_STATES and task.id not in ended]
     for task in live:

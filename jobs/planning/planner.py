@@ -19,7 +19,7 @@ from clusters.placement.shares import Hold
 from jobs.planning import exits
 from jobs.planning.leftovers import plan_leftovers
 from jobs.planning.lifecycle import TASK_END_STATES, TaskState
-from jobs.planning.live import Standing, end_attempt, end_state, nodes_to_relist, settle_job
+from jobs.planning.live import Standing, end_attempt, end_holds, end_state, held_in, nodes_to_relist, settle_job
 from jobs.planning.queue.lines import ending
 from jobs.planning.queue.reclaim import own_nodes
 from jobs.planning.queue.scene import Runner, Scene
@@ -126,6 +126,13 @@ def _evict(world: World, turn: Turn[JobView], made: Plan) -> None:
         made.more = True
         return
     live = {job.id: tasks for job, tasks in world.live}
+    if holding := [victim for victim in turn.victims if held_in(live[victim.job.id])]:
+        for victim in holding:  # what is judged by its commands gives its room back without an eviction
+            why, job_plan = _why(turn.job, victim, own_nodes(turn.job.vc, world.nodes), world.now), JobPlan(victim.job)
+            end_holds(world, job_plan, held_in(live[victim.job.id]), why.reason)
+            if not job_plan.is_empty:
+                made.jobs.append(job_plan)
+        return
     for victim in turn.victims:
         why = _why(turn.job, victim, own_nodes(turn.job.vc, world.nodes), world.now)
         job_plan = end_attempt(world, victim.job, live[victim.job.id], Decision(exits.evicted(why.reason)))

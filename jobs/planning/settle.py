@@ -64,7 +64,8 @@ def settle(
         if container.phase is Phase.RUNNING and task.state is TaskState.STARTING:
             return Settled(TaskState.RUNNING, container=container, held=container if container.held else None)
         if task.state is TaskState.RUNNING and lives_again(task, container):
-            return Settled(TaskState.FAILED, exit=exits.restarted(task.label), container=container)
+            exit_ = _as_held(task, exits.restarted(task.label))
+            return Settled(TaskState.FAILED, exit=exit_, container=container)
         if container.held and task.held_at is None and task.state is TaskState.RUNNING:
             return Settled(held=container)
         if container.phase is Phase.RUNNING and task.state is TaskState.RUNNING and task.progress != note(container):
@@ -133,8 +134,9 @@ def _running(task: TaskView, container: ContainerStatus | None, seen: Look, now:
     """A container that is kept for debugging goes on holding what it holds. It ends when its time is over (its own
     start script sees to that), when its job is stopped, or when somebody releases it."""
     if container is None:
-        return Settled(TaskState.FAILED, exit=exits.container_lost(task.label))  # what was read of its log stays
-    if container.held and task.released_at is not None and may_order(task, seen, now):
+        # what was read of its log stays
+        return Settled(TaskState.FAILED, exit=_as_held(task, exits.container_lost(task.label)))
+    if (container.held or task.held_at is not None) and task.released_at is not None and may_order(task, seen, now):
         return Settled(order=OrderKind.RELEASE)
     return NO_CHANGE
 
@@ -154,7 +156,7 @@ def _ended(task: TaskView, container: ContainerStatus, memory_mb: int) -> Settle
     earlier has the end that it had. Times of nodes do not count here: their clocks may differ from ours."""
     if task.state is TaskState.STOPPING and task.ordered_at is not None:
         return Settled(TaskState.STOPPED, exit=exits.task_stopped(), container=container)
-    exit_ = exits.classify(container, memory_mb, label=task.label)
+    exit_ = _as_held(task, exits.classify(container, memory_mb, label=task.label))
     after = TaskState.SUCCEEDED if exit_.code == exits.SUCCEEDED else TaskState.FAILED
     return Settled(after, exit=exit_, container=container)
 
@@ -162,4 +164,12 @@ def _ended(task: TaskView, container: ContainerStatus, memory_mb: int) -> Settle
 def _lost(task: TaskView, *, gone: bool, slow: bool = False) -> Settled:
     if task.state is TaskState.STOPPING:
         return Settled(TaskState.STOPPED, exit=exits.task_stopped(), gone=gone)
-    return Settled(TaskState.FAILED, exit=exits.node_lost(task.node, slow=slow), gone=gone)
+    return Settled(TaskState.FAILED, exit=_as_held(task, exits.node_lost(task.node, slow=slow)), gone=gone)
+
+
+def _as_held(task: TaskView, exit_: Exit) -> Exit:
+    """The end of a task whose command had failed before, and whose container was only kept for debugging: however that
+    container ends, the task is judged by what its command did."""
+    if task.held_at is None or not task.exit or exit_.blame != "the cluster":
+        return exit_
+    return Exit.from_json(task.exit)

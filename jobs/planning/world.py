@@ -215,6 +215,8 @@ class JobPlan:
     job: JobView
     changes: list[TaskChange] = field(default_factory=list)
     held: list[HeldTask] = field(default_factory=list)
+    released: list[TaskView] = field(default_factory=list)  # whose hold ends, because of ``released_for``
+    released_for: str = ""
     noted: list[tuple[TaskView, str]] = field(default_factory=list)  # running tasks, and what is said of each now
     placements: Sequence[Placement] = ()
     is_guest: bool = False  # the places are reserved for another job

@@ -61,6 +61,9 @@ def write(plans: Sequence[JobPlan], writing: ToWrite) -> None:
     """Write everything that these jobs need, none of which is parked. Raises Stale."""
     _change_tasks([(plan, change) for plan in plans for change in plan.changes], writing)
     _hold([(plan, held) for plan in plans for held in plan.held], writing)
+    for plan in plans:
+        if plan.released:
+            _release(plan, writing)
     _note([(plan, *noted) for plan in plans for noted in plan.noted], writing)
     _place([plan for plan in plans if plan.placements], writing)
     _decide([plan for plan in plans if plan.decision], writing)
@@ -136,6 +139,14 @@ def _hold(tasks: Sequence[tuple[JobPlan, HeldTask]], writing: ToWrite) -> None:
         rows = Task.objects.filter(id=held.task.id, state=TaskState.RUNNING, held_at=None)
         rows.update(held_at=writing.now, exit=held.exit.to_json())
     writing.events += [held_event(plan, held, writing.now) for plan, held in tasks]
+
+
+def _release(plan: JobPlan, writing: ToWrite) -> None:
+    """What is kept for debugging ends, as when its owner releases it."""
+    rows = with_ids(Task.objects.filter(state=TaskState.RUNNING, released_at=None), [each.id for each in plan.released])
+    if rows.update(released_at=writing.now):
+        reason = f"{plan.released_for} What was kept for debugging ends."
+        writing.events.append(job_event(plan, writing.now, "job.released", None, reason))
 
 
 def _note(tasks: Sequence[tuple[JobPlan, TaskView, str]], writing: ToWrite) -> None:

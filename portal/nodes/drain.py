@@ -71,6 +71,7 @@ def drain_page(name: str, viewer: Viewer) -> dict[str, Any]:
         "affected": affected,
         "waiting": sum(not job.goes for job in affected),
         "tasks": tasks,
+        "kept": sum(task.is_kept for task in tasks),
         "is_draining": node.status == Node.Status.DRAINING,
         "is_empty": not tasks,
         "is_cordoned": node.status == Node.Status.CORDONED,

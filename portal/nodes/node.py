@@ -47,6 +47,7 @@ class NodeTask(Named):
     doing: str
     attempt: int
     has_log: bool
+    is_kept: bool  # for debugging: its command has failed
 
     @property
     def log_url(self) -> str:
@@ -131,6 +132,7 @@ def _running(task: Task, viewer: Viewer) -> NodeTask:
         doing=task.progress if access.may_read_details(viewer, job.username) else "",
         attempt=task.attempt.number,
         has_log=access.may_read_logs(viewer, job.username),
+        is_kept=task.held_at is not None,
     )
 
 

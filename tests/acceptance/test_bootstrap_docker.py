@@ -10,6 +10,7 @@ import tarfile
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +143,31 @@ def test_a_stop_leaves_children_the_time_to_save_their_work(task: Task) -> None:
     until(lambda: task.log() == "ready\n")
     task.engine.stop(task.name, grace=int(LIMIT))
     assert (task.end().exit_code, task.log()) == (143, "ready\nsaved\n")
+
+
+def _heard_since_before(engine: DockerRuntime) -> None:
+    """What starts from now on starts after this process began to hear from the engine, whose clock is in seconds."""
+    engine.list()
+    until(lambda: engine._unbroken_since and datetime.now(UTC) > engine._unbroken_since)
+
+
+def test_a_command_that_saves_its_work_when_somebody_stops_its_container_is_not_done(
+    task: Task, docker_engine: BedNode
+) -> None:
+    _heard_since_before(task.engine)
+    task.start("trap 'echo saved; exit 0' TERM; echo ready; while :; do sleep 0.1; done")
+    until(lambda: task.log() == "ready\n")
+    subprocess.run(["docker", "-H", docker_engine.unix, "stop", task.name], check=True, capture_output=True)
+    assert (task.end().exit_code, task.log()) == (143, "ready\nsaved\n")
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_command_that_ends_what_it_started_by_kill_0_ends_with_its_own_code(task: Task, code: int) -> None:
+    _heard_since_before(task.engine)
+    # The child says that it is ready: between fork and exec it would still have the trap, and swallow the signal.
+    child = "sh -c ': >up; exec sleep 600' & until [ -e up ]; do sleep 0.1; done"
+    task.start(f"trap exit TERM; trap 'trap : TERM; kill 0; exit {code}' EXIT; {child}; exit {code}")
+    assert task.end().exit_code == code
 
 
 def test_a_command_that_will_not_stop_is_killed(task: Task) -> None:

@@ -40,6 +40,21 @@ def end_stopped(cluster: Cluster) -> None:
         cluster.work()
 
 
+def test_borrowed_room_that_is_only_kept_for_debugging_is_given_back_without_an_eviction(cluster: Cluster) -> None:
+    add_vc(cluster, "a", 50)
+    add_vc(cluster, "b", 50)
+    cluster.add_node(gpus=4)
+    young = cluster.submit(name="young", virtualCluster="b", roles=[{"gpuNumber": 4}], jobEnvs={"isDebug": True})
+    cluster.settle()
+    cluster.engines["n1"].hold(cluster.task(young).container_name, 7)
+    cluster.settle()
+    owner = submit(cluster, "owner", "a", 2)
+    end_stopped(cluster)
+    assert states(cluster, owner, young) == ["RUNNING", "FAILED"]
+    assert (cluster.job(young).exit_code, cluster.task(young).exit["raw_code"]) == (255, 7)
+    assert "job.evicted" not in cluster.kinds(young) and cluster.kinds(young).count("job.released") == 1
+
+
 def test_borrowed_room_is_given_back_with_one_event_for_both_and_no_retry_burnt(cluster: Cluster) -> None:
     add_vc(cluster, "a", 50)
     add_vc(cluster, "b", 50)

@@ -13,8 +13,10 @@ from rest_framework.test import APIClient
 from base.core.errors import Forbidden
 from base.models import User
 from clusters.engines.watch import Watched, Watchers
+from clusters.nodes.services import set_node_status
 from jobs import services
 from jobs.models import Event, Job
+from portal.nodes.drain import drain_page
 from tests.cluster import Cluster
 from tests.helpers import LIMIT, until
 
@@ -127,14 +129,71 @@ def test_its_time_is_up_by_itself(cluster: Cluster) -> None:
     assert cluster.job(job).state == "FAILED"
 
 
-def test_a_node_that_falls_silent_meanwhile_is_lost_as_any(cluster: Cluster) -> None:
+def is_judged_by_its_command(cluster: Cluster, job: Job, code: int = 3) -> bool:
+    task = cluster.task(job)
+    ended = cluster.job(job).state, cluster.job(job).exit_code, task.state, task.exit["raw_code"]
+    return ended == ("FAILED", 255, "FAILED", code) and cluster.job(job).platform_retries == 0
+
+
+def test_a_node_that_falls_silent_meanwhile_ends_it(cluster: Cluster) -> None:
     job = held(cluster)
     cluster.engines["n1"].cut()
     cluster.tick()
     assert cluster.task(job).state == "RUNNING"
     cluster.ahead(61)
     cluster.tick()
-    assert cluster.job(job).platform_retries == 1
+    assert is_judged_by_its_command(cluster, job)
+
+
+def test_a_container_that_is_gone_ends_it(cluster: Cluster) -> None:
+    job = held(cluster)
+    cluster.engines["n1"].remove(cluster.task(job).container_name)
+    cluster.settle()
+    assert is_judged_by_its_command(cluster, job)
+
+
+@pytest.mark.parametrize("code", [137, 143])
+def test_a_container_that_is_ended_from_outside_ends_it(cluster: Cluster, code: int) -> None:
+    job = held(cluster)
+    cluster.finish(job, code)
+    cluster.settle()
+    assert is_judged_by_its_command(cluster, job)
+
+
+def test_a_drain_ends_it_and_no_retry_is_added(cluster: Cluster, admin: User) -> None:
+    job = held(cluster)
+    assert drain_page("n1", admin)["kept"] == 1
+    set_node_status(admin, "n1", {"nodeStatus": "draining"})
+    cluster.settle()
+    assert is_judged_by_its_command(cluster, job) and cluster.job(job).attempt_number == 1
+    assert "job.evicted" not in cluster.kinds(job)
+    said = Event.objects.get(kind="job.released").reason
+    assert said == "Node n1 is being drained. What was kept for debugging ends."
+    cluster.assert_clean()
+
+
+def test_a_release_that_a_drain_asked_for_and_is_lost_is_ordered_again(cluster: Cluster, admin: User) -> None:
+    job = held(cluster)
+    set_node_status(admin, "n1", {"nodeStatus": "draining"})
+    cluster.tick()
+    cluster.lose_orders()
+    cluster.ahead(16)
+    cluster.settle()
+    assert is_judged_by_its_command(cluster, job)
+    assert Event.objects.filter(kind="job.released").count() == 1
+
+
+def test_the_other_tasks_of_a_job_are_evicted_if_what_was_kept_does_not_decide(cluster: Cluster, admin: User) -> None:
+    cluster.add_node()
+    job = cluster.submit(jobEnvs={"isDebug": True}, roles=[{"taskNumber": 2, "minFailedTaskCount": 2}])
+    cluster.tick()
+    cluster.work()
+    cluster.tick()
+    cluster.engines["n1"].hold(cluster.task(job, 1).container_name, 3)
+    cluster.tick()
+    set_node_status(admin, "n1", {"nodeStatus": "draining"})
+    cluster.settle()
+    assert cluster.kinds(job).count("job.evicted") == 1 and cluster.job(job).platform_retries == 1
 
 
 def test_others_may_not_release_it(cluster: Cluster, bob: User, api: Callable[[User | None], APIClient]) -> None:

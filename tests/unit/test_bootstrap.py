@@ -256,7 +256,17 @@ def test_children_in_the_background_may_save_their_work_too(container: Container
 def test_a_command_may_handle_the_stop_itself(container: Container) -> None:
     # The child says that it is ready: between fork and exec it would still have the trap, and swallow the signal.
     child = f"{container.shell} -c ': >ready; exec sleep 600'"
-    assert _stop(container, f"trap 'echo bye; exit 7' TERM; {child} & wait")[:2] == (7, "bye\n")
+    for code in (0, 7, 255):
+        ended = _stop(container, f"trap 'echo bye; exit {code}' TERM; {child} & wait")
+        assert ended[:2] == (runtime.TOLD_TO_END, "bye\n"), "it was told: whatever its code is, it is not done"
+        assert container.read("pai/log/exit-code") == f"{code} told\n"
+
+
+def test_where_its_code_cannot_be_written_only_success_is_no_success_once_it_was_told(container: Container) -> None:
+    (container.root / "pai/log/exit-code").mkdir()
+    child = f"{container.shell} -c ': >ready; exec sleep 600'"
+    assert _stop(container, f"trap 'exit 0' TERM; {child} & wait")[0] == runtime.TOLD_TO_END
+    assert _stop(container, f"trap 'exit 7' TERM; {child} & wait")[0] == 7
 
 
 def test_a_command_can_still_be_interrupted(container: Container) -> None:
@@ -297,6 +307,7 @@ def test_the_other_tasks_have_names_for_ssh(container: Container) -> None:
         options = dict(line.split(" ", 1) for line in said.stdout.splitlines())
         assert (options["hostname"], options["port"]) == (env["PAI_HOST_IP_" + host.replace("-", "_")], port)
         assert (options["user"], options["stricthostkeychecking"]) == ("root", "false")
+        assert options["connectionattempts"] == "60", "its sshd may come up later"
         assert options["identityfile"] == f"{container.root}/root/.ssh/mira~train"
 
 

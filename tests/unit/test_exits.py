@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -128,6 +129,15 @@ def test_a_code_of_the_command_itself_is_read_from_the_start_script() -> None:
     }
 
 
+@pytest.mark.parametrize(("written", "own"), [("0 told", 0), ("255 told", 255), ("225", 225), (None, 0)])
+def test_a_command_that_ends_by_itself_once_it_was_told_was_ended_from_outside(written: str | None, own: int) -> None:
+    told = ended(runtime.TOLD_TO_END)
+    from_outside = own if own == runtime.TOLD_TO_END else runtime.TERMINATED
+    assert read_script(told, written) == ended(from_outside)
+    assert read_script(told, written, told_inside=True) == ended(own), "by `kill 0`, that end is its own"
+    assert exits.classify(ended(runtime.TERMINATED), 100).spec.reaction is Reaction.ALWAYS_RETRY
+
+
 def test_a_kill_inside_the_container_is_the_jobs_own_failure_and_not_tried_again() -> None:
     for code, signal in ((137, "SIGKILL"), (143, "SIGTERM")):
         exit_ = exits.classify(replace(ended(code), by_itself=True), 100)
@@ -153,6 +163,8 @@ BELIEVED: dict[tuple[int | None, str | None], tuple[int | None, bool]] = {
     (0, "5"): (5, False),
     (0, "0"): (0, False),
     (0, ""): (None, True),
+    (0, "0 told"): (143, False),
+    (None, "0 told"): (143, False),
     (0, None): (0, False),
     (None, "3"): (3, False),
     (None, ""): (None, True),

@@ -57,6 +57,14 @@ def test_it_is_known_by_what_longshore_wrote_on_it() -> None:
         (ended(221, message="143"), 143, False, False, True),
         (ended(223, message="255"), 255, False, False, True),
         (ended(221, message="221"), 221, False, False, False),
+        (
+            ended(225, message="0 told"),
+            0,
+            False,
+            False,
+            False,
+        ),  # TERM came from inside: nothing of the pod says another
+        (ended(225, message="7 told"), 7, False, False, False),
         (ended(255), None, True, False, False),  # with its node
         (ended(255, message="3"), 3, False, False, False),  # it had ended before that
         (ended(137, "ContainerStatusUnknown"), None, True, False, False),
@@ -70,6 +78,18 @@ def test_an_end(what: dict[str, Any], code: int | None, lost: bool, oom: bool, b
 
 def test_a_port_that_was_taken() -> None:
     assert seen(pod(ended(224))).port_taken
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"meta": {"deletionTimestamp": ENDED}},
+        {"phase": "Failed", "reason": "Terminated"},
+        {"conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"}]},
+    ],
+)
+def test_a_command_that_saved_its_work_when_its_pod_was_ended_is_not_done(told: dict[str, Any]) -> None:
+    assert seen(pod(ended(225, message="0 told"), **told)).exit_code == 143
 
 
 @pytest.mark.parametrize("code", [0, 137, 143])

@@ -53,6 +53,7 @@ def create_arguments(api: APIClient, request: ContainerRequest, *, fuse: bool) -
         "entrypoint": [],  # an empty list, not None: the image's own is cleared
         "command": [*_writing(handed, secrets), *request.argv],
         "stdin_open": bool(secrets),
+        "stop_signal": "SIGTERM",  # what programs are promised, whatever the image says
         "environment": {**request.env, **{f"{HANDED}{at}": text for at, (_, text) in enumerate(handed)}},
         "labels": _labels(request, marked=bool(handed or secrets)),
         "healthcheck": _held_check(request.hold_file) if request.hold_file else {"test": ["NONE"]},

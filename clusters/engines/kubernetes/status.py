@@ -11,15 +11,23 @@ from clusters.engines.faults import PULL, START, Row, of_text, short
 from clusters.engines.inventory import name_of
 from clusters.engines.kubernetes.spec import MAIN, NAME
 from clusters.engines.logs.stamps import moment
-from clusters.engines.runtime import LABEL_HOLD, ContainerStatus, FaultReason, Phase, RuntimeFault, read_script
+from clusters.engines.runtime import (
+    LABEL_HOLD,
+    TERMINATED,
+    TOLD_TO_END,
+    ContainerStatus,
+    FaultReason,
+    Phase,
+    RuntimeFault,
+    read_script,
+)
 
 Json = Mapping[str, Any]
 
 # A container that was lost with its node; the start script has a code of its own for a command's own 255. Newer
 # kubelets say ContainerStatusUnknown, with 137.
 LOST, UNKNOWN = 255, "ContainerStatusUnknown"
-TERMINATED = 143
-_FROM_OUTSIDE = (0, 137, TERMINATED)  # exit codes of a command that was told to end
+_FROM_OUTSIDE = (0, 137, TERMINATED, TOLD_TO_END)  # exit codes of a command that was told to end
 # Reasons with which a kubelet refuses a pod before anything of it ran.
 _NOT_ADMITTED = re.compile(r"OutOf\w+|UnexpectedAdmissionError|NodeAffinity|NodePorts|\w*Admission\w*|Preempting")
 _NEVER_RAN = ("ContainerCannotRun", "StartError", "CreateContainerError", "CreateContainerConfigError")
@@ -55,7 +63,7 @@ def read(pod: Json, cluster: str) -> ContainerStatus:
     main = _main(status)
     state = main.get("state") or {}
     if (ended := state.get("terminated")) and not _never_ran(ended):
-        return _evicted(_ended(container, ended, deleted="deletionTimestamp" in meta), status)
+        return _evicted(_ended(container, ended, status, deleted="deletionTimestamp" in meta), status)
     if running := state.get("running"):
         held = bool(container.labels.get(LABEL_HOLD)) and bool(main.get("ready"))
         return replace(container, phase=Phase.RUNNING, started_at=moment(running.get("startedAt")), held=held)
@@ -124,9 +132,9 @@ def _never_ran(ended: Json) -> bool:
     return str(ended.get("reason") or "") in _NEVER_RAN
 
 
-def _ended(container: ContainerStatus, ended: Json, *, deleted: bool) -> ContainerStatus:
+def _ended(container: ContainerStatus, ended: Json, pod: Json, *, deleted: bool) -> ContainerStatus:
     """``deleted``: somebody has deleted the pod while it ran. A command that ends after that has ended because of it,
-    even with code 0."""
+    even with code 0. ``pod`` is its status."""
     code, reason = int(ended.get("exitCode") or 0), str(ended.get("reason") or "")
     written = str(ended.get("message") or "").strip() or None
     lost = reason == UNKNOWN or code == LOST
@@ -141,7 +149,13 @@ def _ended(container: ContainerStatus, ended: Json, *, deleted: bool) -> Contain
     )
     if deleted and code in _FROM_OUTSIDE:
         return replace(status, exit_code=TERMINATED)
-    return read_script(status, written)
+    return read_script(status, written, told_inside=not _was_told(pod))
+
+
+def _was_told(pod: Json) -> bool:
+    """Whether its kubelet has ended it: it makes room, or its host is shut down."""
+    targets = (each for each in pod.get("conditions") or () if each.get("type") == "DisruptionTarget")
+    return bool(pod.get("reason")) or any(each.get("status") == "True" for each in targets)
 
 
 def _evicted(container: ContainerStatus, status: Json) -> ContainerStatus:

@@ -122,7 +122,7 @@ class Blocker:
     with room serves another virtual cluster), appointment (it would run into one), reserved (the room is kept for
     another job), evicting (what holds its room is being evicted), ceiling (of its virtual cluster), cap (of its user
     there), queue, vc_stopped, failed (an earlier attempt), delay, parked, dependency (another job must end first),
-    never."""
+    restored (the installation that was backed up may still run), never."""
 
     kind: str
     sentence: str

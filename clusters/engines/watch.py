@@ -277,3 +277,9 @@ def _news(look: Look) -> tuple[object, ...]:
     """What the scheduler acts on. It is not woken by a look that has the same as the last."""
     containers = look.containers.items()
     return look.reachable, {name: (status.id, status.phase, status.held, status.paused) for name, status in containers}
+
+
+def unseen(name: str, age: float) -> Look:
+    """The look at a node of which the last one is too old to act on or to show."""
+    now = clock.monotonic_now()
+    return Look(name, now, False, since=now, reason=f"Nobody has seen it for {age:.0f} s.")

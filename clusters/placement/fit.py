@@ -127,7 +127,7 @@ class Blocker:
     another job), evicting (what holds its room is being evicted), owners (others, within their guarantees, hold what
     one beyond its own needs), ceiling (of its virtual cluster), cap (of its user
     there), queue, vc_stopped, failed (an earlier attempt), delay, parked, dependency (another job must end first),
-    never."""
+    restored (the installation that was backed up may still run), never."""
 
     kind: str
     sentence: str

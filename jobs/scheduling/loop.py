@@ -22,12 +22,12 @@ from base.accounts import expiry
 from base.core import clock
 from base.core.bulk import update_rows
 from base.core.threads import KeptThread
-from base.hosts import this_host
+from base.hosts import predecessor, this_host
 from base.wakes import processes, wake
 from base.wakes.lease import RENEW, Fenced, Lease
 from clusters.engines import schemes
 from clusters.engines.runtime import Look
-from clusters.engines.watch import Watched, Watchers
+from clusters.engines.watch import Watched, Watchers, unseen
 from clusters.models import Node
 from clusters.nodes import survey
 from clusters.nodes.kubernetes.watch import Clusters
@@ -79,6 +79,7 @@ class Scheduler:
         self._paces: Mapping[str, Pace] = NO_PACES
         self._slow: dict[str, bool] = {}  # node -> whether its last look said that it only answers slowly
         self._stopped = False
+        self.restraint = predecessor.Restraint()
         self.again_at: datetime | None = None  # on the steady clock
         self._routine_at = self._images_at = self._forecast_at = self._expiry_at = 0.0  # monotonic
         self._collect_at = time.monotonic() + COLLECT_EVERY
@@ -92,6 +93,9 @@ class Scheduler:
         nodes = self._watch_registered()
         looks = self.clusters.heard(self.watch.looks()) if looks is None else looks
         is_changed = self._write_health(nodes, looks, now)
+        if self.restraint.lasts():
+            self.again_at = None
+            return 0
         self._loader.writes(now, steady)
         world = self._loader.world(steady, looks, self._strangers, again=is_changed)
         standing, self._standing = self._standing or Standing(), None  # of a pass that fails nothing is kept
@@ -136,6 +140,7 @@ class Scheduler:
     def _run_as_leader(self) -> None:
         """Do passes until the process ends. Raises Fenced when another scheduler has the lease."""
         log.info("this scheduler acts", epoch=self.lease.epoch)
+        self.restraint.learn()
         self._loader.learn()
         freeze_garbage_collector()
         self._await_first_looks()
@@ -236,6 +241,8 @@ class Scheduler:
 
     def _do_routine(self) -> None:
         """Do what is due from time to time."""
+        if self.restraint.is_on:
+            return
         if time.monotonic() >= self._routine_at:
             self._routine_at = time.monotonic() + ROUTINE_EVERY
             with self.lease.writing():
@@ -260,7 +267,6 @@ class Scheduler:
                 orders.ask_to_expire_logs()
             holdings.purge(timezone.now())
             rests.clean_up(timezone.now())
-
         if time.monotonic() >= self._collect_at:
             self._collect_at = time.monotonic() + COLLECT_EVERY
             freeze_garbage_collector()
@@ -317,7 +323,7 @@ class Scheduler:
         for node in nodes:
             look = looks.get(node.name)
             if look is None and node.name in blind:
-                look = _unseen(node.name, blind[node.name])
+                look = unseen(node.name, blind[node.name])
             if look is None:
                 continue
             is_new = node.health != _health(look) or self._slow.get(node.name, look.slow) != look.slow
@@ -366,13 +372,6 @@ def _watched(node: Node) -> Watched:
     since = node.unreachable_since
     silent = max(timedelta(), timezone.now() - since) if since is not None else None
     return Watched(node.endpoint, node.tls_dir, silent)
-
-
-def _unseen(name: str, age: float) -> Look:
-    """The look at a node of which the last one is too old to act on or to show."""
-    return Look(
-        name, clock.monotonic_now(), False, since=clock.monotonic_now(), reason=f"Nobody has seen it for {age:.0f} s."
-    )
 
 
 def _health(look: Look) -> Node.Health:

@@ -16,6 +16,7 @@ from typing import Any
 from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
+from base.hosts import predecessor
 from clusters.appointments.queries import spans
 from clusters.nodes.queries import Ledger
 from clusters.placement.fit import Demand, in_force
@@ -207,14 +208,16 @@ def _read(specs: Specs) -> tuple[list[WaitingJob], Scene[WaitingJob]]:
     """All that wait, and the cluster as the rows say it is."""
     rows = Job.objects.filter(state=JobState.WAITING, deleted_at__isnull=True).annotate(**columns.ASKED)
     rows = rows.annotate(moves=Exists(Job.objects.filter(_MOVING, state=JobState.RUNNING)))
-    read_rows = list(rows.values_list(*columns.QUEUE, "moves"))
-    waiting = [WaitingJob(**columns.by_name(values), specs=specs) for *values, _ in read_rows]
+    rows = rows.annotate(is_held=Exists(predecessor.rows()))
+    read_rows = list(rows.values_list(*columns.QUEUE, "moves", "is_held"))
+    waiting = [WaitingJob(**columns.by_name(values), specs=specs) for *values, _, _ in read_rows]
     specs.ids = [job.id for job in in_order(waiting)]
     columns.forget_others(waiting)
-    return waiting, _scene(specs, any(row[-1] for row in read_rows[:1]))
+    moves, is_held = read_rows[0][-2:] if read_rows else (False, False)
+    return waiting, _scene(specs, moves=moves, is_held=is_held)
 
 
-def _scene(specs: Specs, moves: bool) -> Scene[WaitingJob]:
+def _scene(specs: Specs, *, moves: bool, is_held: bool) -> Scene[WaitingJob]:
     """Make the scene; rows of running jobs are read when the turns ask for them. ``moves`` says whether one of them
     ends, is a guest or says when it ends."""
     ledger, now = Ledger(), timezone.localtime()
@@ -227,6 +230,7 @@ def _scene(specs: Specs, moves: bool) -> Scene[WaitingJob]:
         use=ledger.use(),
         running=cache(lambda: _running(specs, ledger.holds())),
         changes_by_itself=moves,
+        is_held=is_held,
         holds=ledger.holds().values,
         spans=spans(now),
         policy=policy(),

@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from base.core import words
 from base.core.clock import cpu_deadline
+from base.hosts import predecessor
 from base.models import User
 from clusters.placement.blockers import could
 from clusters.placement.fit import Blocker
@@ -41,6 +42,8 @@ def waiting_reason(job: Job, turn: Turn[WaitingJob] | None, before: Streak | Non
     """``{"summary", "blockers": [{"kind", "sentence", "need"?, "have"?, "node"?, "until"?}], "position"?, "ahead":
     [{"name"}], "reservation"?, "forecast"?, "notBefore"?}`` of a waiting job; ``ahead`` are the first of those before
     it. ``turn`` is of ``turn_of``; ``before`` of ``earlier``, for those who know it."""
+    if (turn is None or turn.queue.scene.is_held) and (held := predecessor.sentence()):
+        return {"summary": held, "blockers": [{"kind": "restored", "sentence": held}], "ahead": []}
     if turn is None:
         return {"summary": "It does not start any more; it ends in a moment.", "blockers": [], "ahead": []}
     now = timezone.now()

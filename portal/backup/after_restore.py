@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.db import connection
+from django.db import connection, transaction
 
 from base.accounts import audit
 from base.files.store import local_root, marker
-from base.hosts import shared
-from base.models import LeaseRow
+from base.hosts import predecessor, shared, this_host
+from base.models import AuditEvent, LeaseRow, Shared
+from base.wakes import wake
 from clusters.models import Cluster, Node
 from jobs.models import Replay, Task
 
 # More often than any lease changes hands between a backup and its restore.
 _LEAP = 1_000_000
+ACTOR = "manage.py restore"  # in the audit
 
 
 def epochs() -> dict[str, int]:
@@ -25,6 +28,48 @@ def epochs() -> dict[str, int]:
     if LeaseRow._meta.db_table not in connection.introspection.table_names():
         return {}
     return dict(LeaseRow.objects.values_list("name", "epoch"))
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """What is known of the database that is about to be replaced. ``began``: its first audit event, which is never
+    deleted and tells the installations' databases apart."""
+
+    began: tuple[Any, ...] | None = None
+    is_copy: bool = False  # whether the one that was backed up may still run beside it
+
+
+def replaced() -> Replaced:
+    there = connection.introspection.table_names()
+    if not {AuditEvent._meta.db_table, Shared._meta.db_table} <= set(there):
+        return Replaced()
+    return Replaced(_began(), predecessor.rows().exists())
+
+
+def _began() -> tuple[Any, ...] | None:
+    return AuditEvent.objects.order_by("id").values_list("id", "at", "actor").first()
+
+
+def beware(about: Mapping[str, Any], before: Replaced, made: str) -> None:
+    """Where the installation that was backed up may still run, do nothing at its engines. It does not where its
+    database is the replaced one, of which all processes were looked for, or was an SQLite of this LONGSHORE_HOME, whose
+    lock we hold. Of another LONGSHORE_HOME nobody knows. A backup of such a copy knows itself that it is one. Call it
+    before anything is recorded in the audit."""
+    is_its_home = about["database"] == "sqlite" and about.get("host") == this_host.host_id()
+    is_its_database = before.began is not None and before.began == _began()
+    if before.is_copy or not (is_its_home or is_its_database):
+        predecessor.remember(made)
+
+
+def confirm_gone() -> bool:
+    """An admin says that the other installation is gone. Return whether anybody waited for that."""
+    with transaction.atomic():
+        if not predecessor.rows().delete()[0]:
+            return False
+        audit.record(ACTOR, "old installation gone")
+        wake.notify("scheduler")
+        wake.notify("pages")
+    return True
 
 
 def settle(about: Mapping[str, Any], before: Mapping[str, int], made: str, store: str) -> None:
@@ -36,7 +81,7 @@ def settle(about: Mapping[str, Any], before: Mapping[str, int], made: str, store
     Replay.objects.filter(result__isnull=True, error="").update(error="The portal was restored before it was through.")
     _follow_home(Path(about["home"]))
     _follow_store(store)
-    audit.record("manage.py restore", "restored", made, data={"release": about["release"], "from": about["home"]})
+    audit.record(ACTOR, "restored", made, data={"release": about["release"], "from": about["home"]})
 
 
 def _fence(before: Mapping[str, int]) -> None:

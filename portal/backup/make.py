@@ -19,6 +19,7 @@ from django.db import DatabaseError, connection
 from django.db.migrations.loader import MigrationLoader
 
 from base.core.words import count
+from base.hosts import this_host
 from base.models import AuditEvent
 from portal.backup import files
 from portal.backup.encryption import BackupError, Sealing, read_head, require_whole
@@ -76,6 +77,7 @@ def about() -> dict[str, Any]:
         "release": settings.VERSION,
         "instance": settings.INSTANCE,
         "home": str(settings.HOME),
+        "host": this_host.host_id(),
         "database": connection.vendor,
         "keys": {f"LONGSHORE_{name}": _fingerprint(getattr(settings, name)) for name in ("SECRET_KEY", "TOKEN_KEY")},
         "settings": {name: getattr(settings, name) for name in SETTINGS},

@@ -68,15 +68,16 @@ def look(source: str, passphrase: str) -> BackupContents:
     return contents
 
 
-def restore(source: str, passphrase: str, *, replace: bool, say: Say) -> BackupContents:
+def restore(source: str, passphrase: str, *, replace: bool, say: Say, old_is_gone: bool = False) -> BackupContents:
     """Put what is in the backup in the place of this installation. BackupError when that cannot be; then nothing has
-    changed. The caller holds the lock of LONGSHORE_HOME."""
+    changed. The caller holds the lock of LONGSHORE_HOME. ``old_is_gone``: an admin says that the installation which was
+    backed up runs nowhere any more."""
     try:
         _require_possible(replace=replace, say=say)
         with _source(source) as file:
             contents = BackupContents(read_head(file))
             records = read(opened(file, passphrase, contents.head))
-            _put(_told(records, contents), contents, files.Staged(replace=replace))
+            _put(_told(records, contents), contents, files.Staged(replace=replace), old_is_gone=old_is_gone)
             return contents
     except (DatabaseError, sqlite3.Error) as error:
         raise BackupError(f"The database does not take it: {str(error).strip()}. Nothing has changed.") from error
@@ -115,16 +116,21 @@ def _told(records: Iterable[tuple[str, Any]], contents: BackupContents) -> Itera
         yield kind, value
 
 
-def _put(records: Iterable[tuple[str, Any]], contents: BackupContents, staged: files.Staged) -> None:
+def _put(
+    records: Iterable[tuple[str, Any]], contents: BackupContents, staged: files.Staged, *, old_is_gone: bool
+) -> None:
     """Put all that comes beside this installation, and then in its place."""
-    before, was_broken = after_restore.epochs(), _swapping().exists()
+    before, replaced, was_broken = after_restore.epochs(), after_restore.replaced(), _swapping().exists()
     try:
         with new_database():
             loading = _load(records, contents, staged)
             loading.require_complete(contents.rows)
             loading.finish(contents.last)
             staged.finish()
+            after_restore.beware(contents.about, replaced, contents.made)
             after_restore.settle(contents.about, before, contents.made, staged.marker())
+            if old_is_gone:
+                after_restore.confirm_gone()
             _swapping().touch()
     except BaseException:
         staged.drop()

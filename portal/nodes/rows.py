@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from base.accounts.viewer import Viewer
 from base.core import words
+from base.hosts import predecessor
 from clusters.models import Allocation, Cluster, Node
 from clusters.nodes.queries import views_of
 from clusters.placement.fit import NodeView, gpus_out, gpus_to_give
@@ -91,6 +92,7 @@ def nodes_page(viewer: Viewer) -> dict[str, Any]:
     lines = node_lines(queries.gpus_of(viewer.username))
     of_clusters = any(line.is_of_cluster for line in lines)
     return {
+        "held": predecessor.sentence(),
         "nodes": lines,
         "clusters": Cluster.objects.annotate(number=Count("nodes")).order_by("name") if of_clusters else [],
         "marks": [mark for line in lines for mark in line.view.marks],

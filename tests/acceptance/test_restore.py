@@ -117,8 +117,11 @@ def test_jobs_go_on_after_the_portal_and_its_folder_are_gone(
         (desk / "elsewhere.backup").rename(desk / "longshore.backup")
         portal.move(new, **databases[1])
         assert "This release can restore it." in run(portal, desk, "restore --check")
-        assert "Restored: " in run(portal, desk, "manage.py restore --passphrase-file passphrase longshore.backup")
+        restored = run(portal, desk, "manage.py restore --passphrase-file passphrase longshore.backup")
+        assert "Restored: " in restored and "may still run" in restored
         portal.start()
+        assert portal.job(ends)["jobStatus"]["state"] == "RUNNING", "nobody has said yet that the other one is gone"
+        assert "goes on now" in run(portal, desk, "restore --old-is-gone")
         other = portal.submit(config("later", "echo right"))  # name and row numbers of one that is forgotten
         assert portal.wait_state(other)["state"] == "SUCCEEDED"
         assert portal.log(other) == "right\n"

@@ -21,9 +21,9 @@ from django.utils import timezone
 from django_q.models import OrmQ
 from pytest_django.fixtures import Settings
 
-from base.accounts import tokens
+from base.accounts import audit, tokens
 from base.files.store import local_root
-from base.hosts import shared
+from base.hosts import predecessor, shared
 from base.models import ApiToken, AuditEvent, Heartbeat, LeaseRow, Shared, Ticket, User
 from base.wakes.lease import Fenced, Lease
 from clusters.models import Node
@@ -137,7 +137,7 @@ def test_files_and_keys_come_back_in_another_folder(tmp_path: Path, settings: Se
     assert "The keys of elsewhere are not in /etc/keys/of/elsewhere" in said
     assert Node.objects.get(name="node-1").tls_dir == str(new / "secrets/nodes/node-1/v1")
     assert "1 file of users" in said
-    assert sorted(each.name for each in new.iterdir()) == ["secrets", "store", "up.lock"]
+    assert sorted(each.name for each in new.iterdir()) == ["host-id", "secrets", "store", "up.lock"]
 
 
 def test_a_wrong_or_broken_file_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -304,3 +304,49 @@ def test_a_backup_that_is_ended_leaves_no_part_of_a_file(tmp_path: Path, monkeyp
         backed_up(tmp_path / "b")
     assert list(tmp_path.iterdir()) == []
     assert signal.getsignal(signal.SIGTERM) is signal.default_int_handler, "that of the tests again"
+
+
+def waits() -> bool:
+    return bool(predecessor.sentence())
+
+
+def test_a_copy_elsewhere_waits_until_an_admin_says_that_the_other_is_gone(tmp_path: Path, settings: Settings) -> None:
+    """The backup is of a portal that runs on, with a LONGSHORE_HOME and a database of its own."""
+    settings.HOME = tmp_path / "live"
+    settings.HOME.mkdir()
+    audit.record("first start", "user made", "admin")
+    path = backed_up(tmp_path / "b")
+    AuditEvent.objects.all().delete()  # another database, another folder
+    settings.HOME = tmp_path / "elsewhere"
+    settings.HOME.mkdir()
+
+    assert predecessor.SAY in restored(path, "--replace") and waits()
+    assert predecessor.SAY in restored(path, "--replace") and waits(), "the copy is no sign that the other is gone"
+    copy = backed_up(tmp_path / "of the copy")
+    restored(copy, "--replace")
+    assert waits(), "nor is a backup of the copy"
+
+    assert said_gone() == "What was restored here goes on now.\n" and not waits()
+    assert said_gone() == "Nothing here waits for that.\n"
+    assert AuditEvent.objects.filter(action="old installation gone").count() == 1
+    assert predecessor.SAY not in restored(path, "--replace"), "this one has the place of the other now"
+
+    AuditEvent.objects.all().delete()
+    assert predecessor.SAY not in restored(path, "--replace", "--old-is-gone") and not waits()
+    with pytest.raises(CommandError, match="Name the file"):
+        call_command("restore")
+
+
+def test_where_the_old_one_was_nobody_need_say_that_it_is_gone(tmp_path: Path, settings: Settings) -> None:
+    audit.record("first start", "user made", "admin")
+    path = backed_up(tmp_path / "b")
+    assert predecessor.SAY not in restored(path, "--replace") and not waits(), "the same database"
+    AuditEvent.objects.all().delete()
+    restored(path, "--replace")
+    assert waits() == (connection.vendor == "postgresql"), "the lock of the folder is that of an SQLite's portal alone"
+
+
+def said_gone() -> str:
+    said = io.StringIO()
+    call_command("restore", "--old-is-gone", stdout=said)
+    return said.getvalue()

@@ -293,6 +293,8 @@ class Scene(Generic[JobT]):
     idle: FreeNodes | None = None
     # The moment for which ends are worked out; without it, it is now (jobs/planning/queue/unchanged.py).
     step: datetime | None = None
+    # Whether nothing starts, as the installation that was backed up may still run; for those who ask why.
+    is_held: bool = False
 
     @property
     def rounded_now(self) -> datetime:

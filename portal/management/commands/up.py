@@ -29,7 +29,7 @@ from base.core import linux
 from base.core.env import is_loopback, text
 from base.files.store import local_root, marker, open_store
 from base.files.store.base import StoreUnavailable
-from base.hosts import joining, this_host
+from base.hosts import joining, predecessor, this_host
 from base.hosts.joining import NotShared
 from base.models import User
 from clusters.models import Node
@@ -101,6 +101,8 @@ def _prepare_host(say: Callable[[str], object], *, joins: bool) -> Path | None:
             migrate(say)
             _prepare_store()
             joining.check_keys()
+            if held := predecessor.sentence():
+                say(f"longshore: {held}")
             if joins:
                 _refuse_sockets()
                 joining.join(settings.STORE_URL or marker.read(local_root()))

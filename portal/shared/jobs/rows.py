@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from base.accounts.viewer import Viewer
 from base.core import words
+from base.hosts import predecessor
 from jobs import access, queries
 from jobs.metrics.idle import use_of
 from jobs.models import Attempt, Job, Task
@@ -260,6 +261,8 @@ def _waiting_reasons(ids: Sequence[int]) -> dict[int, tuple[str, str]]:
 
 def _first_reason(turn: Turn[WaitingJob], shapes: set[int]) -> str:
     """The first of its blockers. ``shapes`` are the demands that were compared with every node already."""
+    if turn.queue.scene.is_held:
+        return predecessor.BRIEFLY
     if turn.move is Move.GO:
         return ""
     shape = id(turn.job.demands)

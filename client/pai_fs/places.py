@@ -144,9 +144,10 @@ class LocalSide:
         found = {}
         try:
             for each in self._at(folder).iterdir():
-                if not each.is_dir():
+                with suppress(FileNotFoundError):  # another copy may rename its part meanwhile
                     status = each.lstat()
-                    found[each.name] = ThereFile(status.st_size, status.st_mtime)
+                    if not each.is_dir():
+                        found[each.name] = ThereFile(status.st_size, status.st_mtime)
         except (FileNotFoundError, NotADirectoryError):
             pass
         return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import signal
 import subprocess
@@ -13,6 +14,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.acceptance.portal import ROOT, Portal
@@ -228,6 +230,28 @@ def test_a_copy_outlives_the_death_of_the_portal(portal: Portal, wire: Wire, tmp
             wire.let_go()
         copying.result()
     assert shell("--hash", "hdfs://shared/survivor").split()[0] == hashlib.sha1(content).hexdigest()
+
+
+def test_what_does_not_fit_into_the_quota_leaves_nothing(portal: Portal, tmp_path: Path) -> None:
+    shell = Shell(tmp_path / "config.json")
+    _sign_in(shell, portal, portal.settings["LONGSHORE_BIND"])
+    token = {"Authorization": f"Bearer {json.loads(shell.config.read_text())['token']}"}
+    quota = f"http://{portal.settings['LONGSHORE_BIND']}/api/v2/user/admin/storequota"
+    (tmp_path / "data").mkdir()
+    for name, size in (("big", LARGE), ("little", 5)):
+        (tmp_path / "data" / name).write_bytes(bytes(size))
+    assert httpx.put(quota, json={"storeQuota": f"{LARGE >> 20}m"}, headers=token).is_success
+    try:
+        said = shell("-cp", "-r", str(tmp_path / "data"), "hdfs://users/admin/t", code=1)
+        assert "All 2 files" in said and "does not fit" in said, said
+        assert "t" not in [path.name for path in (portal.home / "store").glob("users/admin/*")]
+        shell("-cp", str(tmp_path / "data" / "big"), "hdfs://users/admin/big")
+        assert "users/admin/little cannot be copied, nothing was begun" in shell(
+            "-cp", str(tmp_path / "data" / "little"), "hdfs://users/admin/little", code=1
+        )
+    finally:
+        assert httpx.put(quota, json={"storeQuota": None}, headers=token).is_success
+    shell("-rm", "-r", "hdfs://users/admin/big")
 
 
 def test_nobody_gets_in_without_signing_in(portal: Portal, tmp_path: Path) -> None:

@@ -134,7 +134,7 @@ def start(actor: User, job: Job) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class StoppedMany:
-    stopped: int
+    stopped: tuple[str, ...]  # full names of jobs that were asked to end now
     refused: tuple[str, ...]  # full names of jobs the actor may not stop
 
 
@@ -142,7 +142,8 @@ def stop_many(actor: User, jobs: Sequence[Job]) -> StoppedMany:
     """Ask for the end of all these jobs that the actor may stop, in one transaction."""
     allowed = [job.pk for job in jobs if may_write(actor, job)]
     refused = tuple(job.full_name for job in jobs if not may_write(actor, job))
-    return StoppedMany(len(_ask_stop(actor, allowed)), refused)
+    asked = {*_ask_stop(actor, allowed)}
+    return StoppedMany(tuple(job.full_name for job in jobs if job.pk in asked), refused)
 
 
 def release(actor: User, job: Job) -> int:

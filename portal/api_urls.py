@@ -14,7 +14,7 @@ from portal.audit.api import Audit
 from portal.hosts.api import Hosts
 from portal.job.api import ExecutionType, JobConfig, JobSsh, OneJob, Position, Priority, Release
 from portal.job.history import Attempts, Events, OneAttempt
-from portal.lists.api import JobList, Validate
+from portal.lists.api import JobList, StopJobs, Validate
 from portal.lists.api_v2 import JobConfigV2, JobListV2, ProtocolProbe
 from portal.lists.early import Auth, EarlyJob, EarlyJobs
 from portal.logs.api import JobLogs, TaskLog
@@ -127,6 +127,7 @@ _around_a_job = _of_jobs(
 v1: list[URLPattern] = [
     # What clients poll stands first, as the addresses are tried one after the other.
     path("jobs/validate", Validate.as_view(), {"job": "validate"}),
+    *(path(f"{root}/stop", StopJobs.as_view(), {"job": "stop"}) for root in _ROOTS),
     *(path(root, JobList.as_view()) for root in _ROOTS),
     *_one_job,
     *_sign_in,

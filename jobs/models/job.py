@@ -110,7 +110,12 @@ class Job(models.Model):
                 condition=Q(state__in=["WAITING", "RUNNING"], deleted_at__isnull=True, gpu_type__gt=""),
                 name="job_naming_gpus",
             ),
-            models.Index(fields=["created_at"], condition=Q(published_at__isnull=True), name="job_unpublished"),
+            # For jobs/containers/publish.py. A job that never started has no files.
+            models.Index(
+                fields=["started_at"],
+                condition=Q(published_at__isnull=True, started_at__isnull=False),
+                name="job_unpublished",
+            ),
         ]
 
     def __str__(self) -> str:

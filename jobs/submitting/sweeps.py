@@ -109,7 +109,8 @@ def _submit(user: User, config: str, planned: Planned) -> Sweep:
 
 def stop(actor: User, sweep: Sweep) -> services.StoppedMany:
     """Ask for the end of all its jobs. Raises nothing for those that have ended."""
-    return services.stop_many(actor, list(queries.visible_jobs().filter(sweep=sweep).order_by("id")))
+    jobs = queries.visible_jobs().filter(sweep=sweep).defer("config", "spec").order_by("id")
+    return services.stop_many(actor, list(jobs))
 
 
 def _give_up(username: str, name: str) -> None:

@@ -119,7 +119,7 @@ class SweepExecutionType(V1View):
             raise BadRequest('child "value" fails because ["value" must be one of [STOP]]')
         access.require_write(user, Job(username=row.username, name=row.name), "execute")
         done = sweeps.stop(user, row)
-        return Response({"message": f"{done.stopped} jobs of sweep {sweep} were asked to stop"}, status=202)
+        return Response({"message": f"{len(done.stopped)} jobs of sweep {sweep} were asked to stop"}, status=202)
 
 
 def _find(request: Request, name: str) -> Sweep:

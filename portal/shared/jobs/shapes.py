@@ -21,6 +21,8 @@ from portal.shared.api.bodies import FilledText, V1Body, WholeNumber
 from portal.shared.api.filled import Moment, OrNull, V1Answer, called
 from portal.shared.jobs.exit_report import ExitReport
 
+MOST_STOPPED = 1_000  # jobs that one request stops
+
 Milliseconds = int
 State = Annotated[str, one_of("WAITING", "RUNNING", "SUCCEEDED", "STOPPED", "FAILED", "UNKNOWN")]
 ExecutionWord = Annotated[str, one_of("START", "STOP")]
@@ -302,6 +304,15 @@ class Released(TypedDict):
 
 class ExecutionValue(V1Body):
     value: Annotated[str, Field(min_length=1), one_of("START", "STOP")]
+
+
+class JobNames(V1Body):
+    jobs: list[FilledText] = Field(min_length=1, max_length=MOST_STOPPED, description="Names, without their user")
+
+
+class StoppedJobs(TypedDict):
+    stopped: Annotated[list[str], Field(description="They were asked to end now")]
+    left: Annotated[list[str], Field(description="They had ended, were ending already, or are not there")]
 
 
 class PriorityValue(V1Body):

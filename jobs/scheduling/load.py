@@ -96,7 +96,7 @@ class WorldLoader:
         self._world: World | None = None  # the last one
         self._version: bulk.Version | None = None  # than which all in it is at least as new
         self._pending: bulk.Version | None = None  # the same of the next one
-        self._reread_at = self._rests_at = clock.monotonic_now()
+        self._reread_at = clock.monotonic_now()
         self._rest_rows: Rests = {}
         self._rests: Rests = {}
 
@@ -105,11 +105,6 @@ class WorldLoader:
         self._own[time_of_day] = began
         if len(self._own) > _OWN_PASSES:
             del self._own[next(iter(self._own))]
-
-    def evicts(self) -> None:
-        """Note that jobs were evicted. The scheduler alone writes how long their users rest, so that is not read again
-        before, but for once in a while."""
-        self._rests_at = clock.monotonic_now()
 
     def learn(self) -> None:
         """Read everything once. Looks at nodes that begin afterwards are younger than all of it."""
@@ -177,8 +172,7 @@ class WorldLoader:
         jobs, tasks, leftovers, decided = stamps.of_jobs(), stamps.of_tasks(), stamps.of_leftovers(), _decided()
         if (seen := (jobs, tasks, leftovers, decided)) != self._seen:
             self._rows, self._seen = self._read(jobs, tasks, leftovers, decided), seen
-        if now >= self._rests_at:
-            self._read_rests(timezone.now(), now)
+        self._read_rests(timezone.now(), now)
         nodes = self.ledger.nodes(with_held=False, again=False)
         self._appointments = load_appointments(timezone.now())
         return World(
@@ -266,7 +260,7 @@ class WorldLoader:
     def _read_rests(self, time_of_day: datetime, read_at: datetime) -> None:
         """Who rests. What was learnt once stays, whatever is done to the clock of the day."""
         before, known = self._rest_rows, self._rests
-        self._rest_rows, self._rests_at = rests.load(), read_at + _REREAD
+        self._rest_rows = rests.load()
         self._rests = {
             whose: known[whose] if row == before.get(whose) else row.on_clock(time_of_day, read_at)
             for whose, row in self._rest_rows.items()

@@ -133,7 +133,7 @@ def test_nobody_is_evicted_for_one_that_would_have_too_many_of_one_type_itself()
 
 
 def test_the_one_that_others_leave_for_keeps_its_right_until_they_have_left() -> None:
-    made = play("AAA", "A", running=(job(1, "b", 3, seconds=10_000),))
+    made = play("AAA", "A", running=(job(1, "b", 3, username="v", seconds=10_000),))
     assert evictions(made, job(8, gpus=2, seconds=10_000), job(9, seconds=10_000)) == [1]
     assert {8, 9} <= set(made.running), "the second one fitted at once, but with it their virtual cluster borrows"
 
@@ -172,6 +172,13 @@ def test_no_room_is_kept_of_a_type_of_gpus_that_the_ceiling_forbids() -> None:
     made.quotas = {**made.quotas, "a": replace(made.quotas["a"], ceiling={"gpu": 5, "gpu:A": 0, "gpu:B": 0})}
     [turn] = made.turns()
     assert (turn.reservation, turn.ceiling) == (None, ["gpu:A"])
+
+
+def test_of_nodes_that_are_as_near_a_job_that_names_no_type_waits_for_the_least_wanted() -> None:
+    made = play("AAAA", "BBBB", running=(job(1, shape=shape(1, 4, kind="A")), job(2, gpus=4)))
+    made.waiting = [job(9, gpus=4)]
+    [turn] = made.turns()
+    assert turn.reservation is not None and turn.reservation.names == ["n1"]
 
 
 def test_nobody_becomes_immune_by_evictions() -> None:

@@ -24,11 +24,7 @@ from clusters.placement.shares import above_ceiling, is_within, rank
 from jobs.planning.queue import limits, places
 from jobs.planning.queue.free import FreeInRound, Shape
 from jobs.planning.queue.lines import BY_SUBMISSION, Queue, VcQueue, in_order
-from jobs.planning.queue.next_capacity import (
-    NextCapacity,
-    owners_in_the_way,
-    room_to_come,
-)
+from jobs.planning.queue.next_capacity import NextCapacity, owners_in_the_way, room_to_come
 from jobs.planning.queue.places import could_be_below, place, place_as_owner, place_within
 from jobs.planning.queue.reservations import Reservation, end_of_guest, leaves_in_time, may_be_guest
 from jobs.planning.queue.scene import JobT, Runner, Scene, as_owner
@@ -269,7 +265,7 @@ class _Round(Generic[JobT]):
         self, line: VcQueue[JobT], job: JobT, placements: Sequence[Placement], by: FreeNodes, *, is_guest: bool = False
     ) -> Turn[JobT]:
         self.queue.taken.append((job, placements))
-        self._note_displaced(job)
+        self.queue.displace(job)
         self.free.take(job.demands, placements, by)
         if line.tracks_use:
             line.take(job, self.queue.amount(job, placements))
@@ -377,14 +373,8 @@ class _Round(Generic[JobT]):
         self.free.set_aside(reservation.demands, reservation.nodes, yields=reservation.yields)
         victims, awaits = coming.victims, coming.awaits
         if victims or awaits:
-            self._note_displaced(as_owner(job, victims))
+            self.queue.displace(as_owner(job, victims))
         return Turn(job, Move.RESERVE, self.queue, reservation=reservation, victims=victims, awaits=awaits)
-
-    def _note_displaced(self, owner: JobT) -> None:
-        """The users whose borrowers leave for this job borrow nothing meanwhile: what it leaves over of their place
-        would be taken back from them by the next one."""
-        for username in owner.displaced or ():
-            self.queue.displaced.setdefault(username, owner)
 
     def _eldest(self) -> int:
         """Return the id of the job that has waited longest, of those that are next in their virtual clusters."""

@@ -185,12 +185,18 @@ class Queue(Generic[JobT]):
         self.taken: list[tuple[JobT, Sequence[Placement]]] = []  # by the turns so far
         self.reservations: list[Reservation[JobT]] = []
         self.evicted: set[int] = set()  # jobs that make room for one of the turns so far
-        self.displaced: dict[str, JobT] = {}  # by user of whom borrowers do or did: that one
+        self.displaced: dict[str, JobT] = {}  # by user of whom borrowers do, or have: that one
         self.eldest: int | None = None  # the job that has waited longest of all, where none could have a reservation
         self._short: dict[tuple[object, ...], tuple[Sequence[Demand], list[Blocker]]] = {}
         self._beside: dict[tuple[object, ...], list[Blocker]] = {}
         self._asked: dict[int, tuple[Sequence[Demand], Amount]] = {}
         self._amount: tuple[Sequence[Placement], Amount] = (), {}
+
+    def displace(self, owner: JobT) -> None:
+        """Note that borrowers leave for this job. Their users borrow nothing meanwhile: what it leaves over of their
+        places would be taken back from them by the next one."""
+        for username in owner.displaced or ():
+            self.displaced.setdefault(username, owner)
 
     def ahead(self, job: JobT) -> Sequence[JobT]:
         return self.lines[job.vc].jobs[: self._positions[job.id]]

@@ -1,9 +1,13 @@
 """A user rests with all that they borrow, in whichever virtual cluster: of several rests the longest one stays."""
 
 from datetime import datetime, timedelta
+from importlib import import_module
 from typing import Any
 
 from django.db import migrations, models
+
+
+_LargeLast = import_module("jobs.migrations.0033_gpu_type").LargeLast
 
 
 def keep_the_longest(apps: Any, schema_editor: Any) -> None:
@@ -37,4 +41,5 @@ class Migration(migrations.Migration):
             field=models.CharField(db_default="", default="", max_length=320),
         ),
         migrations.AddField(model_name="job", name="displaced", field=models.JSONField(null=True)),
+        _LargeLast(),
     ]

@@ -37,15 +37,15 @@ from jobs.config.spec import JobSpec
 from jobs.history import earlier
 from jobs.history.earlier import NOTHING_EARLIER, Earlier
 from jobs.history.lengths import known_lengths
-from jobs.models import Attempt, Job, Task
+from jobs.models import Attempt, Job, Task, UserRest
 from jobs.planning import retries
 from jobs.planning.exits import Exit
 from jobs.planning.lifecycle import JobState, TaskState
 from jobs.planning.queue.appointments import by_node
-from jobs.planning.queue.scene import NO_LENGTHS, Policy, Rests
+from jobs.planning.queue.scene import NO_LENGTHS, Policy, Resting, Rests
 from jobs.planning.settle import LEASE
 from jobs.planning.world import PARK_FOR, JobView, LiveJob, Owner, TaskView, World
-from jobs.scheduling import columns, rests, stamps
+from jobs.scheduling import columns, stamps
 from jobs.scheduling.stamps import Stamp, Stamps
 
 _TASK_TIMES = ("changed_at", "ordered_at", "fact_at", "claimed_until")
@@ -260,7 +260,7 @@ class WorldLoader:
     def _read_rests(self, time_of_day: datetime, read_at: datetime) -> None:
         """Who rests. What was learnt once stays, whatever is done to the clock of the day."""
         before, known = self._rest_rows, self._rests
-        self._rest_rows = rests.load()
+        self._rest_rows = load_rests()
         self._rests = {
             whose: known[whose] if row == before.get(whose) else row.on_clock(time_of_day, read_at)
             for whose, row in self._rest_rows.items()
@@ -345,6 +345,12 @@ def _changed(known: dict[int, Any], by_id: Mapping[int, Stamp]) -> list[int]:
 
 
 _NEW: tuple[Stamp] = ((),)
+
+
+def load_rests() -> Rests:
+    """Who rests, by the clock of the day."""
+    rows = UserRest.objects.values_list("username", "evictions", "counted", "last", "owner")
+    return {username: Resting(*values) for username, *values in rows}
 
 
 def policy() -> Policy:

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import asdict, fields
 from datetime import datetime
 
 from jobs.models import Job, UserRest
-from jobs.planning.queue.scene import MOST_EVICTIONS, QUIET, Displaced, Resting, Rests, displaced_by, rests_after
-
-_VALUES = ("evictions", "counted", "last", "owner")
-
-
-def load() -> Rests:
-    rows = UserRest.objects.values_list("username", *_VALUES)
-    return {username: Resting(*values) for username, *values in rows}
+from jobs.planning.queue.scene import MOST_EVICTIONS, QUIET, Displaced, Resting, displaced_by, rests_after
+from jobs.scheduling.load import load_rests
 
 
 def note(owner: int, borrowers: Collection[int], now: datetime) -> None:
@@ -27,15 +22,16 @@ def note(owner: int, borrowers: Collection[int], now: datetime) -> None:
 
 def count(owners: Iterable[tuple[str, Displaced]], now: datetime) -> None:
     """Let those rest whom these jobs, user/name each, displaced, in the transaction that places them."""
-    before = after = load()
+    before = after = load_rests()
     for title, displaced in owners:
         after = rests_after(after, displaced, title, now)
     rows = [
-        UserRest(username=username, **{name: getattr(rest, name) for name in _VALUES})
+        UserRest(username=username, **asdict(rest))
         for username, rest in sorted(after.items())
         if before.get(username) != rest
     ]
-    UserRest.objects.bulk_create(rows, update_conflicts=True, unique_fields=["username"], update_fields=_VALUES)
+    changed = [each.name for each in fields(Resting)]
+    UserRest.objects.bulk_create(rows, update_conflicts=True, unique_fields=["username"], update_fields=changed)
 
 
 def clean_up(now: datetime) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import random
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -51,6 +51,7 @@ from jobs.scheduling.stamps import Stamp, Stamps
 _TASK_TIMES = ("changed_at", "ordered_at", "fact_at", "claimed_until")
 _REREAD = timedelta(seconds=60)  # after which everything is read again all the same
 _OWN_PASSES = 256  # so many passes back the loader knows when each began
+RESTING = tuple(each.name for each in fields(Resting))  # columns of UserRest
 _LIVE = frozenset(map(str, (JobState.WAITING, JobState.RUNNING)))
 _PORT_OFFSET = int(settings.INSTANCE, 16) % 1_000_000
 
@@ -349,7 +350,7 @@ _NEW: tuple[Stamp] = ((),)
 
 def load_rests() -> Rests:
     """Who rests, by the clock of the day."""
-    rows = UserRest.objects.values_list("username", "evictions", "counted", "last", "owner")
+    rows = UserRest.objects.values_list("username", *RESTING)
     return {username: Resting(*values) for username, *values in rows}
 
 

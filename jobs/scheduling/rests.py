@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from datetime import datetime
 
 from jobs.models import Job, UserRest
-from jobs.planning.queue.scene import MOST_EVICTIONS, QUIET, Displaced, Resting, displaced_by, rests_after
-from jobs.scheduling.load import load_rests
+from jobs.planning.queue.scene import MOST_EVICTIONS, QUIET, Displaced, displaced_by, rests_after
+from jobs.scheduling.load import RESTING, load_rests
 
 
 def note(owner: int, borrowers: Collection[int], now: datetime) -> None:
@@ -30,8 +30,7 @@ def count(owners: Iterable[tuple[str, Displaced]], now: datetime) -> None:
         for username, rest in sorted(after.items())
         if before.get(username) != rest
     ]
-    changed = [each.name for each in fields(Resting)]
-    UserRest.objects.bulk_create(rows, update_conflicts=True, unique_fields=["username"], update_fields=changed)
+    UserRest.objects.bulk_create(rows, update_conflicts=True, unique_fields=["username"], update_fields=RESTING)
 
 
 def clean_up(now: datetime) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
+from importlib import import_module
+from types import SimpleNamespace
 from unittest.mock import ANY
 
 import pytest
@@ -251,3 +254,20 @@ def test_nobody_rests_any_more_who_is_deleted_or_was_not_evicted_for_long(
     rests.clean_up(now)
     delete_user(admin, "bob")
     assert [rest.username for rest in UserRest.objects.all()] == ["carol"]
+
+
+def test_of_several_rests_that_a_user_had_until_now_the_longest_stays() -> None:
+    now, gone = timezone.now(), list[str]()
+    rows = [
+        SimpleNamespace(username=username, evictions=evictions, last=now - ago, delete=partial(gone.append, which))
+        for which, username, evictions, ago in (
+            ("long ago", "bob", 8, timedelta(days=1)),
+            ("longest", "bob", 3, timedelta(0)),
+            ("shorter", "bob", 1, timedelta(0)),
+            ("of another", "carol", 1, timedelta(0)),
+        )
+    ]
+    model = SimpleNamespace(objects=SimpleNamespace(all=lambda: rows))
+    migration = import_module("jobs.migrations.0036_rest_of_a_user")
+    migration.keep_the_longest(SimpleNamespace(get_model=lambda *_: model), None)
+    assert sorted(gone) == ["long ago", "shorter"]

@@ -52,10 +52,9 @@ def note(sender: Any, node: str, kind: str, reason: str, **_: Any) -> None:
     Event.objects.create(at=timezone.now(), kind=kind, node=node, reason=reason)
 
 
-def forget(sender: Any, instance: Any, **_: Any) -> None:
-    """Nobody rests for a user or a virtual cluster that is deleted; another one may get the name."""
-    of = {"username": instance.username} if isinstance(instance, User) else {"vc": instance.name}
-    UserRest.objects.filter(**of).delete()
+def forget(sender: Any, instance: User, **_: Any) -> None:
+    """Nobody rests for a user that is deleted; another one may get the name."""
+    UserRest.objects.filter(username=instance.username).delete()
 
 
 def _counted(jobs: Any, by: str) -> dict[str, LiveJobs]:

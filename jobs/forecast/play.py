@@ -20,7 +20,7 @@ from clusters.placement.free import FreeNodes
 from clusters.placement.shares import Hold, add, nodes_without
 from jobs.planning.queue.lengths import DRAWS
 from jobs.planning.queue.lines import in_order
-from jobs.planning.queue.scene import NO_LENGTHS, JobT, Runner, Scene, as_evicted, holds_at, rests_after
+from jobs.planning.queue.scene import NO_LENGTHS, JobT, Runner, Scene, as_evicted, as_owner, holds_at, rests_after
 from jobs.planning.turns import Move, Turn, turns
 
 MOST = 400  # waiting jobs that are played, the first of the queue
@@ -290,17 +290,21 @@ class _Draw(Generic[JobT]):
         for turn in placed:
             self._start(turn, at)
             gone.add(turn.job.id)
-        for victim in (victim for turn in taken for victim in turn.victims):
-            if victim.job.id in self.running:
+        owners: dict[int, JobT] = {}
+        for turn in taken:
+            victims = [victim for victim in turn.victims if victim.job.id in self.running]
+            for victim in victims:
                 self._free(victim.job.id)
                 again.append(as_evicted(victim.job))
-                self.rests = rests_after(self.rests, victim.job.borrowed, at)
+            if victims:
+                owners[turn.job.id] = as_owner(turn.job, victims)
         self._makes_room = bool(again)
         if gone or again:
-            self.waiting = [job for job in self.waiting if job.id not in gone] + again
+            self.waiting = [owners.get(job.id, job) for job in self.waiting if job.id not in gone] + again
 
     def _start(self, turn: Turn[JobT], at: datetime) -> None:
         job, holds = turn.job, holds_at(turn.job, turn.placements)
+        self.rests = rests_after(self.rests, job.displaced, job.title, at)
         add(self.use.setdefault(job.vc, {}), self.scene.amount(holds))
         self.running[job.id] = Runner(replace(job, is_guest=turn.is_guest, started_at=at), holds)
         if job.id == self.watched:

@@ -37,6 +37,7 @@ class Job(models.Model):
     is_guest = models.BooleanField(default=False)  # its attempt runs on room that is reserved for another job
     guest_evictions = models.PositiveSmallIntegerField(default=0)  # how often it was evicted as a guest
     evictions = models.PositiveSmallIntegerField(default=0, db_default=0)  # how often it was evicted as a borrower
+    displaced = models.JSONField(null=True)  # scene.Displaced: whose borrowers were evicted for it, until it starts
     not_before = models.DateTimeField(null=True)  # a retry starts no earlier
     never = models.TextField(blank=True)  # why no node that was registered at its submission could ever run it
     awaits = models.PositiveSmallIntegerField(default=0)  # jobs that it still waits for, see Dependency
@@ -127,21 +128,18 @@ class Job(models.Model):
 
 
 class UserRest(models.Model):
-    """A user whose jobs were evicted from room that a virtual cluster had borrowed: what jobs/planning/queue/scene.py
-    calls Resting. It is theirs, and not a job's, so it stays whatever they stop, delete, change or submit. Only the
-    scheduler writes it, with the evictions that it counts."""
+    """A user whose jobs were evicted from borrowed room: what jobs/planning/queue/scene.py calls Resting. It is theirs,
+    and not a job's, so it stays whatever they stop, delete, change or submit. Only the scheduler writes it, when the
+    job starts for which they were evicted (``Job.displaced``)."""
 
-    username = models.CharField(max_length=64)
-    vc = models.CharField(max_length=64)
+    username = models.CharField(max_length=64, unique=True)
     evictions = models.PositiveSmallIntegerField()
     counted = models.DateTimeField()
     last = models.DateTimeField()
-
-    class Meta:
-        constraints = [models.UniqueConstraint(fields=["username", "vc"], name="one_rest_per_user_and_vc")]
+    owner = models.CharField(max_length=320, default="", db_default="")  # user/name of the job that started last so
 
     def __str__(self) -> str:
-        return f"{self.username} in {self.vc}"
+        return self.username
 
 
 class Dependency(models.Model):

@@ -24,14 +24,10 @@ from clusters.placement.shares import above_ceiling, is_within, rank
 from jobs.planning.queue import limits, places
 from jobs.planning.queue.free import FreeInRound, Shape
 from jobs.planning.queue.lines import BY_SUBMISSION, Queue, VcQueue, in_order
-from jobs.planning.queue.next_capacity import (
-    NextCapacity,
-    owners_in_the_way,
-    room_to_come,
-)
+from jobs.planning.queue.next_capacity import NextCapacity, owners_in_the_way, room_to_come
 from jobs.planning.queue.places import could_be_below, place, place_as_owner, place_within
 from jobs.planning.queue.reservations import Reservation, end_of_guest, leaves_in_time, may_be_guest
-from jobs.planning.queue.scene import JobT, Runner, Scene
+from jobs.planning.queue.scene import JobT, Runner, Scene, as_owner
 
 
 class Move(StrEnum):
@@ -269,6 +265,7 @@ class _Round(Generic[JobT]):
         self, line: VcQueue[JobT], job: JobT, placements: Sequence[Placement], by: FreeNodes, *, is_guest: bool = False
     ) -> Turn[JobT]:
         self.queue.taken.append((job, placements))
+        self.queue.displace(job)
         self.free.take(job.demands, placements, by)
         if line.tracks_use:
             line.take(job, self.queue.amount(job, placements))
@@ -375,6 +372,8 @@ class _Round(Generic[JobT]):
             self.latest = max(reservation.moment, self.latest or reservation.moment)
         self.free.set_aside(reservation.demands, reservation.nodes, yields=reservation.yields)
         victims, awaits = coming.victims, coming.awaits
+        if victims or awaits:
+            self.queue.displace(as_owner(job, victims))
         return Turn(job, Move.RESERVE, self.queue, reservation=reservation, victims=victims, awaits=awaits)
 
     def _eldest(self) -> int:

@@ -27,7 +27,7 @@ class Fifo(ReplayPolicy):
     name = "plain FIFO"
 
     def decide(self, cluster: ReplayCluster) -> Chosen:
-        return _in_turn(cluster)[0], ()
+        return _in_turn(cluster)[0], {}
 
 
 def _in_turn(cluster: ReplayCluster) -> tuple[list[RunStart], FreeNodes, list[Run]]:
@@ -48,7 +48,7 @@ class Backfill(ReplayPolicy):
 
     def decide(self, cluster: ReplayCluster) -> Chosen:
         shelf = ShrinkingCapacity(cluster.free())
-        return [start for run in cluster.in_order() if (start := shelf.start(run)) is not None], ()
+        return [start for run in cluster.in_order() if (start := shelf.start(run)) is not None], {}
 
 
 class ShrinkingCapacity:
@@ -78,7 +78,7 @@ class Easy(ReplayPolicy):
 
     def decide(self, cluster: ReplayCluster) -> Chosen:
         starts, free, queue = _in_turn(cluster)
-        return [*starts, *(_behind(cluster, starts, free, queue) if queue else ())], ()
+        return [*starts, *(_behind(cluster, starts, free, queue) if queue else ())], {}
 
 
 def _behind(
@@ -156,11 +156,11 @@ class Longshore(ReplayPolicy):
     def decide(self, cluster: ReplayCluster) -> Chosen:
         if cluster.now >= self._learn_at:
             self._lengths, self._learn_at = Lengths(self._ended), cluster.now + LEARN_EVERY
-        starts, evicted = list[RunStart](), list[int]()
+        starts, evicted = list[RunStart](), dict[int, int]()
         for turn in turns(list(cluster.waiting.values()), self.scene(cluster), only_tried=True):
             if turn.error is not None:
                 raise turn.error
-            evicted += [runner.job.id for runner in turn.victims]
+            evicted |= {runner.job.id: turn.job.id for runner in turn.victims}
             if turn.move is Move.GO:
                 starts.append(RunStart(turn.job, turn.placements, turn.is_guest))
         return starts, evicted

@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from dataclasses import asdict
 from datetime import datetime
 
 from jobs.models import Job, UserRest
-from jobs.planning.queue.scene import MOST_EVICTIONS, QUIET, Resting, Rests, rests_after
-
-_KEY, _VALUES = ("username", "vc"), ("evictions", "counted", "last")
-
-
-def load() -> Rests:
-    rows = UserRest.objects.values_list(*_KEY, *_VALUES)
-    return {(username, vc): Resting(*values) for username, vc, *values in rows}
+from jobs.planning.queue.scene import MOST_EVICTIONS, QUIET, Displaced, displaced_by, rests_after
+from jobs.scheduling.load import RESTING, load_rests
 
 
-def count(jobs: Collection[int], now: datetime) -> None:
-    """Note that these borrowers are evicted, in the transaction that ends their attempts."""
-    evicted = list(Job.objects.filter(id__in=jobs).values_list(*_KEY, "started_at"))
-    before = load()
-    after = rests_after(before, evicted, now)
+def note(owner: int, borrowers: Collection[int], now: datetime) -> None:
+    """Note with a job whom it displaces, in the transaction that ends the attempts of these jobs. It goes with the job:
+    if that never starts, they were evicted, and nobody rests."""
+    evicted = Job.objects.filter(id__in=borrowers).values_list("username", "started_at")
+    jobs = Job.objects.filter(id=owner)
+    for displaced in jobs.values_list("displaced", flat=True):
+        jobs.update(displaced=displaced_by(displaced, evicted), changed_at=now)
+
+
+def count(owners: Iterable[tuple[str, Displaced]], now: datetime) -> None:
+    """Let those rest whom these jobs, user/name each, displaced, in the transaction that places them."""
+    before = after = load_rests()
+    for title, displaced in owners:
+        after = rests_after(after, displaced, title, now)
     rows = [
-        UserRest(username=username, vc=vc, evictions=rest.evictions, counted=rest.counted, last=rest.last)
-        for (username, vc), rest in sorted(after.items())
-        if before.get((username, vc)) != rest
+        UserRest(username=username, **asdict(rest))
+        for username, rest in sorted(after.items())
+        if before.get(username) != rest
     ]
-    UserRest.objects.bulk_create(rows, update_conflicts=True, unique_fields=_KEY, update_fields=_VALUES)
+    UserRest.objects.bulk_create(rows, update_conflicts=True, unique_fields=["username"], update_fields=RESTING)
 
 
 def clean_up(now: datetime) -> None:

@@ -18,6 +18,7 @@ from jobs.planning.queue.scene import (
     Scene,
     SchedulableJob,
     as_evicted,
+    as_owner,
     rests_after,
 )
 from jobs.planning.turns import Move, Turn, turns
@@ -96,7 +97,7 @@ class Play:
             if turn.move is Move.GO:
                 self.start(turn.job, turn.placements, is_guest=turn.is_guest)
             for victim in turn.victims:
-                self.evict(victim.job)
+                self.evict(victim.job, turn.job)
         return made
 
     def end(self) -> None:
@@ -104,15 +105,18 @@ class Play:
 
     def start(self, job: Played, places: Sequence[Placement], *, is_guest: bool = False) -> None:
         self.waiting = [one for one in self.waiting if one.id != job.id]
+        self.rests = rests_after(self.rests, job.displaced, job.title, self.now)
         ends = job.would_end(self.now)
         self.running[job.id] = replace(job, started_at=self.now, ends_by=ends, is_guest=is_guest), list(places)
         self.started.setdefault(job.id, self.now)
 
-    def evict(self, job: Played, *, counts: bool = True) -> None:
-        job, _ = self.running.pop(job.id)
-        self.waiting.append(as_evicted(job, counts=counts))
-        if counts:
-            self.rests = rests_after(self.rests, job.borrowed, self.now)
+    def evict(self, job: Played, owner: Played | None = None) -> None:
+        """``owner`` is the waiting job that gets its room; without one, an admin does it."""
+        runner = Runner(*(self.running[job.id][0], self._held(job)))
+        del self.running[job.id]
+        if owner is not None:
+            self.waiting = [as_owner(one, [runner]) if one.id == owner.id else one for one in self.waiting]
+        self.waiting.append(as_evicted(runner.job, counts=owner is not None))
 
     def views(self) -> list[NodeView]:
         holds: dict[str, list[Hold]] = {}

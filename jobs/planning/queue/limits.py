@@ -46,8 +46,8 @@ def rules(turn: WaitingTurn[JobT]) -> list[Blocker]:
         blockers += [other.blocker for other in job.awaited]
     if queue.scene.quota(vc).stopped:
         blockers.append(sentences.stopped(vc))
-    if (until := job.rests_until(queue.scene.rests)) is not None and queue.lines[vc].rests(job):
-        blockers.append(sentences.rests(job, until, now))
+    if queue.lines[vc].rests(job):
+        blockers.append(sentences.rests(job, queue.scene.rests.get(job.username), queue.displaced, now))
     if turn.victims or turn.awaits:
         blockers.append(sentences.evicting(turn.victims))
     if turn.ceiling:

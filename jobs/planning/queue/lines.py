@@ -119,10 +119,11 @@ class VcQueue(Generic[JobT]):
         return bool(self.reclaimed) and not is_within(plus(self.use, self.reclaimed), asked, self.quota)
 
     def rests(self, job: JobT) -> bool:
-        """Whether the job would borrow too soon after jobs of its user were evicted for that."""
+        """Whether the job would borrow too soon after jobs of its user were evicted for that, or before the one for
+        which they are has started."""
         scene = self.queue.scene
         until = job.rests_until(scene.rests)
-        if until is None or until <= scene.now:
+        if (until is None or until <= scene.now) and job.username not in self.queue.displaced:
             return False
         return not is_within(self.use, self.queue.asked(job.demands), self.quota)
 
@@ -184,11 +185,18 @@ class Queue(Generic[JobT]):
         self.taken: list[tuple[JobT, Sequence[Placement]]] = []  # by the turns so far
         self.reservations: list[Reservation[JobT]] = []
         self.evicted: set[int] = set()  # jobs that make room for one of the turns so far
+        self.displaced: dict[str, JobT] = {}  # by user of whom borrowers do, or have: that one
         self.eldest: int | None = None  # the job that has waited longest of all, where none could have a reservation
         self._short: dict[tuple[object, ...], tuple[Sequence[Demand], list[Blocker]]] = {}
         self._beside: dict[tuple[object, ...], list[Blocker]] = {}
         self._asked: dict[int, tuple[Sequence[Demand], Amount]] = {}
         self._amount: tuple[Sequence[Placement], Amount] = (), {}
+
+    def displace(self, owner: JobT) -> None:
+        """Note that borrowers leave for this job. Their users borrow nothing meanwhile: what it leaves over of their
+        places would be taken back from them by the next one."""
+        for username in owner.displaced or ():
+            self.displaced.setdefault(username, owner)
 
     def ahead(self, job: JobT) -> Sequence[JobT]:
         return self.lines[job.vc].jobs[: self._positions[job.id]]

@@ -16,13 +16,13 @@ from heapq import heapify, heappop, heapreplace
 from itertools import accumulate
 from typing import Generic
 
-from clusters.placement.fit import Demand, FreeNode, NodeView, Placement, asked_of_node
+from clusters.placement.fit import Demand, FreeNode, NodeView, Placement, Wanted, asked_of_node
 from clusters.placement.free import FreeNodes
 from clusters.placement.shares import Hold
 from jobs.planning.queue.scene import JobT, Scene
 
 Lack = tuple[int, int, int]  # GPUs, cores and MB that must still come free
-Rank = tuple[bool, datetime, Lack, str]  # of a node: the smallest is the nearest
+Rank = tuple[bool, datetime, Lack, float, str]  # of a node, with how much its GPUs are wanted: the smallest is nearest
 Ends = Mapping[str, Sequence[tuple[datetime, Hold]]]  # by node, the first end first
 UNKNOWN = datetime.max.replace(tzinfo=UTC)
 
@@ -56,9 +56,10 @@ def nearest(
     could: FreeNodes | None = None,
 ) -> tuple[tuple[str, ...], datetime | None] | None:
     """The node of each task where the room comes first by the known ``ends`` of what runs there or, where they do not
-    tell, where the least is still to wait for; and the moment, if it is known. None where even idle nodes could not
-    hold them all beside the ``reservations`` of others, or what ``could`` become the job's. ``free_nodes`` are those of
-    ``nodes``. The rank of a node is worked out when it may be the nearest one."""
+    tell, where the least is still to wait for; of equal nodes that whose GPUs are wanted least, for one that names no
+    type. And the moment, if it is known. None where even idle nodes could not hold them all beside the ``reservations``
+    of others, or what ``could`` become the job's. ``free_nodes`` are those of ``nodes``. The rank of a node is worked
+    out when it may be the nearest one."""
     frees = {
         node.name: free
         for node in nodes
@@ -68,7 +69,8 @@ def nearest(
 
     def spot(name: str) -> _Spot:
         if name not in spots:
-            spots[name] = _Spot(frees[name], ends.get(name, ()), now, could.free(name) if could else None)
+            whole = could.free(name) if could else None
+            spots[name] = _Spot(frees[name], ends.get(name, ()), now, whole, free_nodes.wanted)
         return spots[name]
 
     for reservation in reservations:
@@ -91,11 +93,11 @@ def nearest(
                 heapreplace(heap, (spot(heap[0][0][-1]).rank(demand), True))
         if not heap:
             return (
-                _any_way(demands, vc, could.copy() if could else FreeNodes(nodes, empty=True))
+                _any_way(demands, vc, could.copy() if could else FreeNodes(nodes, empty=True, wanted=free_nodes.wanted))
                 if not reservations
                 else None
             )
-        (_, moment, _, name), _ = heap[0]
+        (_, moment, *_, name), _ = heap[0]
         spot(name).put(demand)
         chosen[at], latest = name, max(latest, moment)
         heapreplace(heap, (spot(name).rank(demand), True))
@@ -107,18 +109,23 @@ def _least_rank(free: FreeNode, demand: Demand, ends: Sequence[tuple[datetime, H
     node, moment = free.node, now
     if demand.gpus > len(free.gpus) or demand.cpus > free.cpus or demand.memory_mb > free.memory_mb:
         moment = max(ends[0][0], now) if ends else UNKNOWN
-    return node.dedicated_to == "", moment, (0, 0, 0), node.name
+    return node.dedicated_to == "", moment, (0, 0, 0), 0.0, node.name
 
 
 class _Spot:
     """A node as a reservation sees it: what it has in all, what of that is free now, and what comes free when."""
 
-    __slots__ = ("_sums", "_whole", "debt", "ends", "free", "node", "now")
+    __slots__ = ("_sums", "_whole", "debt", "ends", "free", "node", "now", "wanted")
 
     def __init__(
-        self, free: FreeNode, ends: Sequence[tuple[datetime, Hold]], now: datetime, could: FreeNode | None
+        self,
+        free: FreeNode,
+        ends: Sequence[tuple[datetime, Hold]],
+        now: datetime,
+        could: FreeNode | None,
+        wanted: Wanted,
     ) -> None:
-        self.node, self.ends, self.now = free.node, ends, now
+        self.node, self.ends, self.now, self.wanted = free.node, ends, now, wanted
         self.free = free
         self._whole = could.copy() if could else None
         self.debt: Lack = (0, 0, 0)  # that those put here still lack
@@ -132,8 +139,10 @@ class _Spot:
         return self._whole
 
     def rank(self, demand: Demand) -> Rank:
-        lack = self._lacks(demand)
-        return self.node.dedicated_to == "", self._moment(demand, lack), lack, self.node.name
+        lack, want = self._lacks(demand), 0.0
+        if self.wanted and demand.gpus and not demand.gpu_type:  # as in clusters/placement/free.py
+            want = max(sorted(self.wanted.get(kind, 0.0) for _, kind in self.node.gpus)[: demand.gpus], default=0.0)
+        return self.node.dedicated_to == "", self._moment(demand, lack), lack, want, self.node.name
 
     def _lacks(self, demand: Demand) -> Lack:
         free = self.free

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from base.core import words
 from clusters.placement.fit import Blocker
-from jobs.planning.queue.scene import JobT, Runner, SchedulableJob
+from jobs.planning.queue.scene import JobT, Resting, Runner, SchedulableJob
 
 _GIVES_BACK = "{} must give back the room that this job has a right to."
+_WITHIN = "Within the guarantee of their virtual cluster they start before that."
 _RESERVED = "The room that it would fit into is reserved for {}."
 PARKED = Blocker("parked", "Longshore could not plan this job. It looks again in a minute; its events say why.")
 
@@ -19,9 +20,22 @@ def delay(until: datetime, now: datetime) -> Blocker:
     return _until(until, now, "The next try is", ".")
 
 
-def rests(job: SchedulableJob, until: datetime, now: datetime) -> Blocker:
-    what = f"Jobs of {job.username} were evicted from room that VC {job.vc} had borrowed: they borrow again"
-    return _until(until, now, what, ", each time after twice as long. Within the guarantee they start before that.")
+def rests(job: SchedulableJob, rest: Resting | None, displaced: Mapping[str, SchedulableJob], now: datetime) -> Blocker:
+    """Its user rests, or is ``displaced``: by user, by which job."""
+    who = f"Jobs of {job.username}"
+    if (owner := displaced.get(job.username)) is not None:
+        says = f"{who} leave borrowed room for {{}}, and borrow nothing before that has started. {_WITHIN}"
+        return _with_names(lambda name: Blocker("delay", says.format(name)), [owner], "another job")
+    assert rest is not None
+    username, _, name = rest.owner.partition("/")
+
+    def of(title: str) -> Blocker:
+        what = f"{who} left borrowed room for {title}: they borrow again"
+        return _until(rest.until, now, what, f", each time after twice as long. {_WITHIN}")
+
+    if not name:
+        return of("another job")
+    return replace(of(rest.owner), owners=(username,), otherwise=of("another job").sentence)
 
 
 def _until(until: datetime, now: datetime, what: str, end: str) -> Blocker:

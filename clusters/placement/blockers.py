@@ -38,7 +38,10 @@ def blockers(nodes: Sequence[NodeView], demands: Sequence[Demand]) -> list[Block
     reasons = [] if offered else [none_admitted(nodes, demands[0])]
     reasons += _first_unlike(one for shape in shapes for one in _shape_blockers(offered, shape))
     if not reasons and FreeNodes(nodes).place(demands) is None:
-        reasons = _not_at_once(nodes, offered, demands)
+        reasons = [_nearest_domain(offered, demands) if demands[0].topology.is_required else _gang(offered, demands)]
+    if any(reason.kind == "topology" for reason in reasons):  # what else there is
+        apart = [replace(demand, topology=NEAREST) for demand in demands]
+        return list(dict.fromkeys([*blockers(nodes, apart), *reasons]))
     if reasons and offered:
         reasons += _elsewhere(nodes, demands, labels)
     unlike = {asked_of_node(shape): shape for shape in shapes_of(demands)}.values() if reasons else ()
@@ -124,19 +127,16 @@ def _no_level(nodes: Sequence[NodeView], offered: Sequence[NodeView], asked: Top
     return Blocker("topology", says, need=str(asked.level), node=nearest.name)
 
 
-def _not_at_once(nodes: Sequence[NodeView], offered: Sequence[FreeNode], demands: Sequence[Demand]) -> list[Blocker]:
-    """Why tasks that fit one by one do not fit at once."""
-    if not (asked := demands[0].topology).is_required:
-        return [_gang(offered, demands)]
-    apart = [replace(demand, topology=NEAREST) for demand in demands]
-    missing = [] if FreeNodes(nodes).place(apart) is not None else [_gang(offered, demands)]
+def _nearest_domain(offered: Sequence[FreeNode], demands: Sequence[Demand]) -> Blocker:
+    """Which of the domains that are required would need the least to hold them all."""
+    asked = demands[0].topology
     tasks = Counter(demand.role for demand in demands)
     parts = domains_of(offered, asked)
     lacks = {path: _lacks_in_domain(frees, shapes_of(demands), tasks) for path, frees in parts.items()}
     path = min(parts, key=lambda path: (lacks[path][0], path))
     says = f"{asked.says}. The nearest is {'/'.join(path)}, with {lacks[path][1]}."
     node = min(free.node.name for free in parts[path])
-    return [*missing, Blocker("topology", says, need=str(len(demands)), node=node)]
+    return Blocker("topology", says, need=str(len(demands)), node=node)
 
 
 def domains_of(frees: Iterable[FreeNode], asked: Topology) -> dict[tuple[str, ...], list[FreeNode]]:

@@ -9,6 +9,7 @@ from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 Labels = frozenset[tuple[str, str]]  # {(name, value)}
+MOST_LEVEL = 16  # of a path, and that a config may name
 TRIES = 3  # domains of one level that are tried for a gang that only prefers to be close together
 Path = tuple[str, ...]
 Room = Mapping[str, tuple[int, int]]  # by node: the GPUs that a gang may use, and how many of its largest tasks fit
@@ -30,6 +31,11 @@ class Topology(NamedTuple):
     def domain(self, node: str, labels: Labels) -> Path:
         """The domain that such a node is in."""
         return (node,) if self.level == LEVEL_NODE else path_of(labels)[: self.level]
+
+    @property
+    def config_value(self) -> int | str:
+        """The level as a config has it."""
+        return "node" if self.level == LEVEL_NODE else self.level
 
     @property
     def says(self) -> str:
@@ -85,21 +91,25 @@ class Domains:
 
     def for_gang(self, asked: Topology, tasks: int, gpus: int, room: Room) -> Iterator[Collection[str]]:
         """The nodes to try one after the other for a gang with so many largest tasks and GPUs: the domains that could
-        hold it, the closest ones first and of one level the fullest first. Those of a required level are all there;
-        where none is required, at last the fewest domains that could hold the gang together."""
+        hold it, the closest ones first and of one level the fullest first, and in each its parts before all of it.
+        Those of a required level are all there; where none is required, at last the fewest domains together."""
         levels = self.levels(asked)
+        near = levels[0] if levels and not asked.is_required else self.deepest
         if asked.is_required:
             levels = [*range(self.deepest, asked.level, -1), *levels]
-        for each in levels:
-            could = self._could_hold(each, tasks, gpus, room)
-            if not asked.is_required or each != asked.level:
-                could = [names for names in could if len(names) < len(self._labels)][:TRIES]
-            yield from could
+        for level in levels:
+            could = self._could_hold(level, tasks, gpus, room)
+            if not asked.is_required or level != asked.level:
+                could = [(path, names) for path, names in could if len(names) < len(self._labels)][:TRIES]
+            for path, names in could:
+                if level < near:
+                    yield self._fewest(path, near, tasks, room)
+                yield names
         if levels and not asked.is_required:
-            yield self._fewest((), levels[0], tasks, room)
+            yield self._fewest((), near, tasks, room)
             yield [name for names in self._of_level[1].values() for name in names if name in room]
 
-    def _could_hold(self, level: int, tasks: int, gpus: int, room: Room) -> list[list[str]]:
+    def _could_hold(self, level: int, tasks: int, gpus: int, room: Room) -> list[tuple[Path, list[str]]]:
         found = []
         for path, all_ in self.at(level).items():
             names = [name for name in all_ if name in room]
@@ -107,25 +117,26 @@ class Domains:
             copies = sum(room[name][1] for name in names)
             if copies >= tasks and free >= gpus:
                 found.append((free, copies, path, names))
-        return [names for *_, names in sorted(found)]
+        return [(path, names) for *_, path, names in sorted(found)]
 
     def _fewest(self, path: Path, level: int, tasks: int, room: Room) -> list[str]:
-        """The nodes of the fewest domains of the level that hold so many tasks together: below one domain of the level
-        above if that will do, else the largest ones, and at last the smallest one that will do. Nodes that are in no
-        domain come last."""
-        here = self._of_level[len(path)][path]
-        parts = [each for each in self._parts.get(path, ()) if len(path) < level]
-        sizes = sorted((sum(room[name][1] for name in self._names(part, room)), part) for part in parts)
-        chosen: list[str] = []
-        while sizes and tasks > 0:
-            at = bisect_left(sizes, (tasks,))
-            if at < len(sizes):
-                return [*chosen, *self._fewest(sizes[at][1], level, tasks, room)]
-            size, part = sizes.pop()
-            chosen += self._names(part, room)
-            tasks -= size
-        inside = {name for part in parts for name in self._of_level[len(part)][part]}
-        return [*chosen, *(name for name in here if name in room and name not in inside)]
+        """The nodes of the fewest domains of the level, below this one, that hold so many tasks together. They are
+        looked for level by level: below the fewest halls the fewest racks, the largest ones and at last the smallest
+        that will do."""
+        chosen = [path]
+        while len(chosen[0]) < level:
+            parts = [part for each in chosen for part in self._parts.get(each, ())]
+            sizes = sorted((sum(room[name][1] for name in self._names(part, room)), part) for part in parts)
+            fewer, left = list[Path](), tasks
+            while sizes and left > 0:
+                at = bisect_left(sizes, (left,))
+                size, part = sizes.pop(at if at < len(sizes) else -1)
+                fewer.append(part)
+                left -= size
+            if left > 0:  # it takes nodes that are in none of the parts
+                break
+            chosen = fewer
+        return [name for each in chosen for name in self._names(each, room)]
 
     def _names(self, path: Path, room: Room) -> list[str]:
         return [name for name in self._of_level[len(path)][path] if name in room]

@@ -25,7 +25,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError, PydanticKnownError
 
-from clusters.placement.topology import LEVEL_NODE, NEAREST, Topology
+from clusters.placement.topology import LEVEL_NODE, MOST_LEVEL, NEAREST, Topology
 from clusters.vcs.rules import MOST_PRIORITY
 from jobs.config import coerce, jsonc
 from jobs.config.v1_words import Error, Loc, own_error
@@ -39,7 +39,6 @@ DESCRIPTION = (
 MOST_LABELS = 64
 MOST_AVOIDED = 100  # nodes
 MOST_AWAITED = 100  # jobs of one dependsOn
-MOST_LEVEL = 16  # of a topology that a config may name
 HIDDEN = "(secret)"  # stands in a stored config in place of a secret's value
 MAX_SECRETS = 30_000  # bytes of all secrets of a job
 NO_TEXTS = "secrets must be an object of names and texts."

@@ -20,7 +20,7 @@ from base.models import User
 from base.wakes import wake
 from clusters.models import VirtualCluster
 from clusters.nodes.queries import load_idle_nodes
-from clusters.placement import blockers
+from clusters.placement.never import never_fit
 from clusters.vcs.grants import most_priority
 from clusters.vcs.rules import DEFAULT_VC
 from jobs import admission, dependencies, queries, secrets
@@ -197,7 +197,7 @@ def _insert(
 
 def _never(spec: JobSpec) -> str:
     """Return why no node could ever run it; empty where one could."""
-    never = blockers.never_fit(load_idle_nodes(), shapes(spec))
+    never = never_fit(load_idle_nodes(), shapes(spec))
     return never.sentence if never else ""
 
 

@@ -106,6 +106,7 @@ _WANTED = {
     "model_type": "an object: { ... }",
     "dict_type": "an object: { ... }",
     "tuple_type": "an array: [ ... ]",
+    "level": 'a level of the label topology: a whole number from 1 to 16, or "node"',
 }
 
 

@@ -11,9 +11,9 @@ from heapq import heappop, heappush
 from math import ceil, inf
 from typing import NamedTuple
 
-from clusters.placement.fit import Demand, NodeView, Placement, named_gpus, wanted, with_tasks
+from clusters.placement.fit import Demand, NodeView, Placement, with_tasks
 from clusters.placement.free import FreeNodes
-from clusters.placement.shares import Quota, add, nodes_without, taken
+from clusters.placement.shares import Quota, add, named_gpus, nodes_without, taken, wanted
 from jobs.planning.queue.scene import KnownJob, Rests, Runner, as_evicted, as_owner, holds_at, rests_after
 
 GRACE = 30.0  # seconds that an evicted job takes to leave

@@ -18,6 +18,7 @@ from base.hosts import predecessor
 from clusters.models import Allocation, Cluster, Node
 from clusters.nodes.queries import views_of
 from clusters.placement.fit import NodeView, gpus_out, gpus_to_give
+from clusters.placement.topology import path_of
 from jobs import access, queries
 from jobs.models import Job
 from jobs.planning.lifecycle import JobState
@@ -52,6 +53,10 @@ class ShownNode:
     @property
     def is_of_cluster(self) -> bool:
         return "/" in self.view.name
+
+    @property
+    def topology(self) -> str:
+        return "/".join(path_of(self.view.labels))
 
     @property
     def free_gpus(self) -> int:

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from clusters.placement.fit import Demand, NodeView, Placement, PortDemand, named_gpus
-from clusters.placement.shares import Amount, Hold, Quota, add, of_gpus
+from clusters.placement.fit import Demand, NodeView, Placement, PortDemand
+from clusters.placement.shares import Amount, Hold, Quota, add, named_gpus, of_gpus
 from jobs.planning.queue.lengths import Lengths
 from jobs.planning.queue.scene import (
     NO_LENGTHS,

@@ -11,9 +11,10 @@ from math import inf
 from operator import attrgetter, itemgetter
 from typing import Generic
 
-from clusters.placement.blockers import blockers, never_fits
+from clusters.placement.blockers import blockers
 from clusters.placement.fit import Blocker, Demand, NodeView, Placement, with_tasks
 from clusters.placement.free import FreeNodes
+from clusters.placement.never import never_fits
 from clusters.placement.shares import Amount, Hold, above_ceiling, add, asked, exceeded, is_within, plus, rank, taken
 from jobs.planning.queue import sentences
 from jobs.planning.queue.free import Shape

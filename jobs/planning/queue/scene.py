@@ -10,9 +10,9 @@ from functools import cached_property
 from typing import Generic, TypeVar
 
 from clusters.appointments.rules import Span
-from clusters.placement.fit import Blocker, Demand, NodeView, Placement, Wanted, named_gpus, wanted
+from clusters.placement.fit import Blocker, Demand, NodeView, Placement, Wanted
 from clusters.placement.free import FreeNodes
-from clusters.placement.shares import Amount, Hold, Quota, add, of_gpus
+from clusters.placement.shares import Amount, Hold, Quota, add, named_gpus, of_gpus, wanted
 from jobs.planning.queue.appointments import Appointed
 from jobs.planning.queue.lengths import Lengths, LikeJobs
 

@@ -118,10 +118,10 @@ class StartingChange(V1Answer):
 
     sentence: str
     change: Annotated[
-        dict[str, int | str | dict[str, int]],
+        dict[str, int | str | dict[str, int | str]],
         Field(
             description="One of maxRunSeconds, preemptible, gpuNumber, gpuType, taskNumber ({role: n}), "
-            "virtualCluster, jobEnds, nodeReturns."
+            "topology, virtualCluster, jobEnds, nodeReturns."
         ),
     ]
     nodes: Annotated[list[str], BeforeValidator(lambda placements: [each.node for each in placements])] = called(

@@ -106,7 +106,7 @@ class Scheduler:
             self._loader.evicts()
         self._note_strangers(made.strangers, now)
         self.watch.look_again(made.look)
-        self.again_at = steady if made.more or (changed and made.goes_on) else made.again_at
+        self.again_at = steady if made.more or made.purge or (changed and made.goes_on) else made.again_at
         return changed
 
     def run(self) -> None:

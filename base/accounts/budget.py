@@ -28,10 +28,10 @@ HELD = 1.0  # seconds that a question counts while it is answered; few take long
 SMALL = 8192  # characters: a config that has no more is read whatever was spent
 FREE = 0.02  # seconds of the reading of a larger one that do not count: only one that is odd or huge takes longer
 ROWS = 20_000  # that may be spent at once
-ROWS_BACK = 1_000  # of them come back in each second: a tenth of what SQLite writes on two busy cores
+ROWS_BACK = 2_000  # of them come back in each second: SQLite writes many times as many, and the others have the rest
 FEW = 20  # tasks of each job that do not count: to write them takes no longer than the rest of a job
 AT_ONCE = 2_000  # rows that are written for one user at the same moment; more in one piece are written alone
-A_ROW = 1e-4  # seconds in which one is written while others write too
+A_ROW = 5e-5  # seconds in which one is written while others write too
 _MOST = 10_000  # users that are remembered
 
 _counting = threading.Lock()
@@ -116,6 +116,8 @@ def writing(username: str, tasks: int) -> Iterator[None]:
     finally:
         with _counting:
             spent.writing -= rows
+            if not spent.writing:
+                spent.until = 0.0
 
 
 def wrote(username: str, *tasks: int) -> None:

@@ -226,26 +226,30 @@ def test_what_is_submitted_in_place_of_a_job_counts_too() -> None:
     assert spent.rows == 2 * (100 - budget.FEW), "one job is written anew, and the old one is stopped"
 
 
-READ = {  # a long config in other ways than by its submission: method, address and what is sent
-    "page of a change": ("get", "/jobs/alice/long/change", {"change": json.dumps({"gpuNumber": 0})}),
-    "layout": ("post", "/submit", {"action": "layout", "config": json.dumps(LONG)}),
-    "change that is offered": ("post", "/submit", {"use": json.dumps({"gpuNumber": 0}), "config": json.dumps(LONG)}),
-    "change of a clone": ("get", "/submit", {"from": "alice/long", "change": json.dumps({"gpuNumber": 0})}),
-    "config as YAML": ("get", "/api/v1/user/alice/jobs/long/config", {}),
+CHANGE = {"change": json.dumps({"gpuNumber": 0})}
+# A long config beside its submission: method, address, what is sent, and how often it is read and checked.
+READ: dict[str, tuple[str, str, dict[str, str], int, int]] = {
+    "page of a change": ("get", "/jobs/alice/long/change", CHANGE, 1, 0),
+    "layout": ("post", "/submit", {"action": "layout", "config": json.dumps(LONG)}, 1, 1),
+    "change that is offered": ("post", "/submit", {"use": CHANGE["change"], "config": json.dumps(LONG)}, 1, 1),
+    "clone": ("get", "/submit", {"from": "alice/long"}, 1, 1),
+    "clone with a change": ("get", "/submit", {"from": "alice/long", **CHANGE}, 3, 1),
+    "config as YAML": ("get", "/api/v1/user/alice/jobs/long/config", {}, 1, 0),
 }
 
 
 @pytest.mark.parametrize("way", READ)
-def test_a_long_config_is_read_in_no_way_by_who_has_spent_their_time(way: str) -> None:
-    alice, (method, address, fields) = browser("alice"), READ[way]
+def test_a_long_config_is_read_in_no_way_by_who_has_spent_their_time(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    alice, (method, address, fields, read, checked) = browser("alice"), READ[way]
     assert send(alice, "POST", {**LONG, "jobName": "long"}).status_code == 201
     headers = {"accept": "text/yaml"} if "YAML" in way else {}
     spend("alice", seconds=15.0)
     answer = getattr(alice, method)(address, fields, headers=headers)
     assert (answer.status_code, answer["Retry-After"]) == (429, "21")
-    spent = spend("alice")
+    spent, clock = spend("alice"), iter(range(100))
+    monkeypatch.setattr(budget.time, "thread_time", lambda: next(clock))
     assert getattr(alice, method)(address, fields, headers=headers).status_code == 200
-    assert spent.seconds == 0.0, "one reading of it is free"
+    assert spent.seconds == pytest.approx(read * (1 - budget.FREE) + checked), "each took a second"
 
 
 def test_yaml_of_the_later_system_counts_as_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:

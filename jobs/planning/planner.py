@@ -45,7 +45,7 @@ def plan(
     what was found out for it. The plan is the same without it. Raises nothing for a single bad job: that one is
     parked."""
     standing = standing or Standing()
-    made = Plan(purge=list(world.purgeable[:MOST_SETTLED]), more=len(world.purgeable) > MOST_SETTLED)
+    made = Plan(purge=list(world.purgeable[:MOST_SETTLED]))
     busy = standing.update(world)
     if not all(seen.reachable for seen in world.looks.values()):
         world = replace(world, looks=_with_signs(world.looks, busy))
@@ -90,8 +90,13 @@ def _take_turns(world: World, standing: Standing, made: Plan, before: UnchangedT
         made.unchanged = before
         return
     planned = len(made.jobs)
+    ended = 0
     for job in ending(world.waiting):
-        _guarded(world, made, job, partial(_end_waiting, job))
+        if ended >= MOST_SETTLED:
+            made.more = True
+            break
+        if _guarded(world, made, job, partial(_end_waiting, job)):
+            ended += 1 if job.deleted else job.spec.total_tasks
     if not _place_all(world, seen, made) and len(made.jobs) == planned:
         made.unchanged = unchanged_turns(basis, world.waiting, world.rests, world.now)
 

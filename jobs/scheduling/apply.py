@@ -17,11 +17,11 @@ from base.core.bulk import chunks, insert_values
 from base.wakes import wake
 from base.wakes.lease import Lease
 from clusters.models import Node
-from jobs.containers import discard
 from jobs.models import Event, Job, Task
 from jobs.planning.world import PARK_FOR, JobPlan, Plan
 from jobs.scheduling import orders
 from jobs.scheduling.events import NewEvent, job_event
+from jobs.scheduling.purging import purge
 from jobs.scheduling.writes import Stale, ToWrite, write
 
 log = structlog.get_logger()
@@ -39,8 +39,7 @@ def apply(plan: Plan, now: datetime, lease: Lease) -> int:
         for ids in chunks(plan.collected):
             Task.objects.filter(id__in=ids).update(collected=True)
         if plan.purge:
-            discard.note(plan.purge, now)
-            Job.objects.filter(id__in=plan.purge).delete()
+            purge(plan.purge, now)
         insert_values(Event, NewEvent._fields, writing.events)
         orders.send([*writing.orders, *plan.orders], now, writing.starts)
         if changed or plan.purge:

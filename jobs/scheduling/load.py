@@ -391,4 +391,5 @@ def _purgeable(ended: list[int]) -> list[int]:
     if not ended:
         return []
     uncollected = Task.objects.filter(job=OuterRef("id"), collected=False).exclude(state=TaskState.WAITING)
-    return list(Job.objects.filter(id__in=ended).filter(~Exists(uncollected)).values_list("id", flat=True))
+    gone = Job.objects.filter(id__in=ended).filter(~Exists(uncollected))
+    return list(gone.order_by("id").values_list("id", flat=True))

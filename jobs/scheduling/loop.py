@@ -104,7 +104,7 @@ class Scheduler:
         changed = apply(made, now, self.lease)
         self._note_strangers(made.strangers, now)
         self.watch.look_again(made.look)
-        self.again_at = steady if made.more or (changed and made.goes_on) else made.again_at
+        self.again_at = steady if made.more or made.purge or (changed and made.goes_on) else made.again_at
         return changed
 
     def run(self) -> None:

@@ -263,7 +263,8 @@ def _end(plans: Sequence[JobPlan], writing: ToWrite) -> None:
         _make_due(plan, attempts[plan.job.id], writing)
     ended = [(now, attempt.exit, attempt.diagnosis_due, attempt.pk) for attempt in attempts.values()]
     update_rows(Attempt, ["completed_at", "exit", "diagnosis_due"], ["id"], ended)
-    for some in chunks([attempt.pk for attempt in attempts.values()]):
+    seen = [attempts[plan.job.id].pk for plan in plans if not plan.job.deleted]  # the tasks of others are purged
+    for some in chunks(seen):
         Task.objects.filter(attempt__in=some, state=TaskState.WAITING).update(
             state=move_task(TaskState.WAITING, TaskState.STOPPED), changed_at=now, finished_at=now, collected=True
         )

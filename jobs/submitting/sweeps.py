@@ -20,7 +20,7 @@ from jobs.models import Job, Sweep
 from jobs.submitting.dry_run import CheckResult, check_config
 
 MOST_TASKS = 20_000  # of all jobs: they are written in one transaction, and SQLite lets nobody else write meanwhile
-OF_A_JOB = 200  # tasks: to write them takes as long as to write the rest of a job
+OF_A_JOB = 100  # tasks: to write them takes about as long as to write the rest of a job
 
 
 @dataclass(frozen=True, slots=True)

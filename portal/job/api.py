@@ -12,6 +12,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from base.accounts import budget
 from base.accounts.viewer import Viewer, may_read_jobs, require_reader
 from base.core.errors import BadRequest, NoJobConfig, NoJobSshInfo
 from jobs import access, admission, order, queries, services, versions
@@ -96,7 +97,8 @@ class JobConfig(V1View):
             raise NoJobConfig(f"Config of job {job} is not found.")
         value = self.value_of(row)
         if request._request.get_preferred_type(["application/json", *_YAML]) in _YAML:
-            text = yaml.safe_dump(value, sort_keys=False, allow_unicode=True)
+            with budget.reading(viewer_of(request).username, row.config):
+                text = yaml.safe_dump(value, sort_keys=False, allow_unicode=True)
             return HttpResponse(text, content_type="text/yaml; charset=utf-8")
         return Response(value)
 

@@ -18,6 +18,7 @@ from zlib import crc32
 
 from clusters.placement.free import FreeNodes
 from clusters.placement.shares import Hold, add, nodes_without
+from jobs.planning.queue.idling.after import idled_after
 from jobs.planning.queue.lengths import DRAWS
 from jobs.planning.queue.lines import in_order
 from jobs.planning.queue.scene import NO_LENGTHS, JobT, Runner, Scene, as_evicted, holds_at, rests_after
@@ -226,7 +227,7 @@ class _Draw(Generic[JobT]):
         self.scene, self.draw, self.lengths, self.watched = scene, draw, table.lengths, watched
         self.freed: list[Runner[JobT]] = []  # what ended last
         self.let_in: list[int] = []  # of that, the jobs whose room the watched one got, most of it first
-        self.waiting, self.rests = list(table.queue), scene.rests
+        self.waiting, self.rests, self.idlings = list(table.queue), scene.rests, scene.idlings
         self.free, self.idle = table.free, table.idle
         self.together = (_SOON_OF_MANY, _CLOSE_OF_MANY) if len(table.running) > _VERY_MANY else (_SOON, _CLOSE)
         self.nodes = list(scene.nodes)
@@ -261,6 +262,10 @@ class _Draw(Generic[JobT]):
         rank = (self.draw * (1 + user % (DRAWS - 1)) + user) % DRAWS
         return self.lengths[job.id][rank]
 
+    def _likely(self, job: JobT) -> float | None:
+        middle = self.lengths[job.id][DRAWS // 2]
+        return None if middle == inf else middle
+
     def _ends(self, job: JobT, delay: float) -> None:
         self.due[job.id] = delay
         heappush(self.ends, (delay, job.id))
@@ -274,6 +279,8 @@ class _Draw(Generic[JobT]):
             now=at,
             use=self.use,
             rests=self.rests,
+            idlings=self.idlings,
+            step=None,
             running=lambda: list(self.running.values()),
             changes_by_itself=None,
             lengths=lambda: NO_LENGTHS,  # each draw knows how long everything runs
@@ -284,6 +291,7 @@ class _Draw(Generic[JobT]):
         gone: set[int] = set()
         again: list[JobT] = []
         taken = list(turns(self.waiting, scene, only_tried=True))
+        self.idlings = idled_after(self.waiting, taken, scene, self._likely)
         placed = [turn for turn in taken if turn.move is Move.GO]
         if placed:
             self.nodes = placed[0].queue.left()
@@ -313,7 +321,8 @@ class _Draw(Generic[JobT]):
         moments = [self.ends[0][0]] if self.ends else []
         moments += [self.delay + _GRACE] if self._makes_room else []
         now = self.scene.now
-        times = (time for job in self.waiting for time in job.pauses(self.rests))
+        times = [time for job in self.waiting for time in job.pauses(self.rests)]
+        times += [idling.changes_at for idling in self.idlings.values()]
         moments += [delay for time in times if (delay := (time - now).total_seconds()) > self.delay]
         soonest = min(moments, default=inf)
         return None if soonest == inf else max(self.delay, soonest)

@@ -20,7 +20,7 @@ from clusters.models import Node
 from jobs.containers import discard
 from jobs.models import Event, Job, Task
 from jobs.planning.world import PARK_FOR, JobPlan, Plan
-from jobs.scheduling import orders
+from jobs.scheduling import idlings, orders
 from jobs.scheduling.events import NewEvent, job_event
 from jobs.scheduling.writes import Stale, ToWrite, write
 
@@ -38,12 +38,14 @@ def apply(plan: Plan, now: datetime, lease: Lease) -> int:
             Node.objects.filter(name=name).update(held=held, updated_at=now)
         for ids in chunks(plan.collected):
             Task.objects.filter(id__in=ids).update(collected=True)
+        if plan.idlings is not None:
+            idlings.write(plan.idlings, now)
         if plan.purge:
             discard.note(plan.purge, now)
             Job.objects.filter(id__in=plan.purge).delete()
         insert_values(Event, NewEvent._fields, writing.events)
         orders.send([*writing.orders, *plan.orders], now, writing.starts)
-        if changed or plan.purge:
+        if changed or plan.purge or plan.idlings is not None:
             wake.notify("pages")
     return changed
 

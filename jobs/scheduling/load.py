@@ -42,10 +42,11 @@ from jobs.planning import retries
 from jobs.planning.exits import Exit
 from jobs.planning.lifecycle import JobState, TaskState
 from jobs.planning.queue.appointments import by_node
+from jobs.planning.queue.idling.rule import Idlings
 from jobs.planning.queue.scene import NO_LENGTHS, Policy, Rests
 from jobs.planning.settle import LEASE
 from jobs.planning.world import PARK_FOR, JobView, LiveJob, Owner, TaskView, World
-from jobs.scheduling import columns, rests, stamps
+from jobs.scheduling import columns, idlings, rests, stamps
 from jobs.scheduling.stamps import Stamp, Stamps
 
 _TASK_TIMES = ("changed_at", "ordered_at", "fact_at", "claimed_until")
@@ -99,6 +100,7 @@ class WorldLoader:
         self._reread_at = self._rests_at = clock.monotonic_now()
         self._rest_rows: Rests = {}
         self._rests: Rests = {}
+        self._idlings: Idlings | None = None
 
     def writes(self, time_of_day: datetime, began: datetime) -> None:
         """Note that a pass which began at ``began`` writes this time of day into the rows that it changes."""
@@ -110,6 +112,9 @@ class WorldLoader:
         """Note that jobs were evicted. The scheduler alone writes how long their users rest, so that is not read again
         before, but for once in a while."""
         self._rests_at = clock.monotonic_now()
+
+    def idles(self, after: Idlings) -> None:
+        self._idlings = after  # the scheduler alone writes what reservations keep idle, so that is read once
 
     def learn(self) -> None:
         """Read everything once. Looks at nodes that begin afterwards are younger than all of it."""
@@ -165,6 +170,7 @@ class WorldLoader:
             nodes=self._nodes,
             looks=looks,
             policy=policy(),
+            idlings=self._idlings or {},
             lengths=known_lengths() if self._rows.waiting else NO_LENGTHS,
             owners=self._owners_of(looks),
             lost_after=settings.NODE_LOST_AFTER,
@@ -179,6 +185,7 @@ class WorldLoader:
             self._rows, self._seen = self._read(jobs, tasks, leftovers, decided), seen
         if now >= self._rests_at:
             self._read_rests(timezone.now(), now)
+        self._idlings = idlings.load(timezone.now(), now) if self._idlings is None else self._idlings
         nodes = self.ledger.nodes(with_held=False, again=False)
         self._appointments = load_appointments(timezone.now())
         return World(

@@ -104,6 +104,8 @@ class Scheduler:
         changed = apply(made, now, self.lease)
         if any(job_plan.evicted for job_plan in made.jobs):
             self._loader.evicts()
+        if made.idlings is not None:
+            self._loader.idles(made.idlings)
         self._note_strangers(made.strangers, now)
         self.watch.look_again(made.look)
         self.again_at = steady if made.more or (changed and made.goes_on) else made.again_at

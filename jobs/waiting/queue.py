@@ -32,7 +32,7 @@ from jobs.planning.queue.reservations import Reservation
 from jobs.planning.queue.scene import LAST, Awaited, Runner, Scene, SchedulableJob
 from jobs.planning.queue.unchanged import interval_start
 from jobs.planning.turns import Turn, turns
-from jobs.scheduling import columns, rests
+from jobs.scheduling import columns, idlings, rests
 from jobs.scheduling.columns import Specs
 from jobs.scheduling.load import named_gpus, policy
 
@@ -235,6 +235,7 @@ def _scene(specs: Specs, *, moves: bool, is_held: bool) -> Scene[WaitingJob]:
         spans=spans(now),
         policy=policy(),
         rests=rests.load(),
+        idlings=idlings.load(now, now),
         lengths=known_lengths,
         named=named_gpus(nodes),
     )

@@ -3,6 +3,9 @@
 Each draw gives every job one of its likely lengths, and over all draws each of them once. The jobs of one user have the
 same rank in a draw, for what is not known of one of them is not known of the others; with ranks of their own their
 errors would cancel out, and the spread would be too narrow. What comes of all draws is the spread of each start.
+
+Reservations that have lapsed come back in it when they will; that others lapse later is left out, since each of that
+would be another round of turns.
 """
 
 from __future__ import annotations
@@ -18,7 +21,6 @@ from zlib import crc32
 
 from clusters.placement.free import FreeNodes
 from clusters.placement.shares import Hold, add, nodes_without
-from jobs.planning.queue.idling.after import idled_after
 from jobs.planning.queue.lengths import DRAWS
 from jobs.planning.queue.lines import in_order
 from jobs.planning.queue.scene import NO_LENGTHS, JobT, Runner, Scene, as_evicted, holds_at, rests_after
@@ -227,7 +229,8 @@ class _Draw(Generic[JobT]):
         self.scene, self.draw, self.lengths, self.watched = scene, draw, table.lengths, watched
         self.freed: list[Runner[JobT]] = []  # what ended last
         self.let_in: list[int] = []  # of that, the jobs whose room the watched one got, most of it first
-        self.waiting, self.rests, self.idlings = list(table.queue), scene.rests, scene.idlings
+        self.waiting, self.rests = list(table.queue), scene.rests
+        self.idlings = {vc: one for vc, one in scene.idlings.items() if one.until is not None}
         self.free, self.idle = table.free, table.idle
         self.together = (_SOON_OF_MANY, _CLOSE_OF_MANY) if len(table.running) > _VERY_MANY else (_SOON, _CLOSE)
         self.nodes = list(scene.nodes)
@@ -262,10 +265,6 @@ class _Draw(Generic[JobT]):
         rank = (self.draw * (1 + user % (DRAWS - 1)) + user) % DRAWS
         return self.lengths[job.id][rank]
 
-    def _likely(self, job: JobT) -> float | None:
-        middle = self.lengths[job.id][DRAWS // 2]
-        return None if middle == inf else middle
-
     def _ends(self, job: JobT, delay: float) -> None:
         self.due[job.id] = delay
         heappush(self.ends, (delay, job.id))
@@ -291,7 +290,6 @@ class _Draw(Generic[JobT]):
         gone: set[int] = set()
         again: list[JobT] = []
         taken = list(turns(self.waiting, scene, only_tried=True))
-        self.idlings = idled_after(self.waiting, taken, scene, self._likely)
         placed = [turn for turn in taken if turn.move is Move.GO]
         if placed:
             self.nodes = placed[0].queue.left()
@@ -322,7 +320,7 @@ class _Draw(Generic[JobT]):
         moments += [self.delay + _GRACE] if self._makes_room else []
         now = self.scene.now
         times = [time for job in self.waiting for time in job.pauses(self.rests)]
-        times += [idling.changes_at for idling in self.idlings.values()]
+        times += [one.until for one in self.idlings.values() if one.until is not None]
         moments += [delay for time in times if (delay := (time - now).total_seconds()) > self.delay]
         soonest = min(moments, default=inf)
         return None if soonest == inf else max(self.delay, soonest)

@@ -1,6 +1,6 @@
 """The turns of the waiting jobs, worked out when somebody asks, from what the rows say then.
 
-Three queries beside those for the nodes, however many jobs wait: only of jobs that may start now, and of those asked
+Four queries beside those for the nodes, however many jobs wait: only of jobs that may start now, and of those asked
 for, the specs are read.
 """
 
@@ -27,6 +27,7 @@ from jobs.config.spec import JobSpec
 from jobs.history.lengths import known_lengths
 from jobs.models import Attempt, Job, Task
 from jobs.planning.lifecycle import TASK_LIVE_STATES, JobState
+from jobs.planning.queue.idling.rule import Idling
 from jobs.planning.queue.lines import in_order
 from jobs.planning.queue.reservations import Reservation
 from jobs.planning.queue.scene import LAST, Awaited, Runner, Scene, SchedulableJob
@@ -169,6 +170,16 @@ def reservations() -> Sequence[Reservation[WaitingJob]]:
         seen.answers[_RESERVED] = tuple(one for one in reserved if one is not None)
     found: Sequence[Reservation[WaitingJob]] = seen.answers[_RESERVED]
     return found
+
+
+def lapses() -> Sequence[tuple[WaitingJob, Idling]]:
+    """The reservations that have lapsed, each with its job, of the queue of which ``reservations`` were asked just
+    before."""
+    if _recent is None or not (seen := _recent[1]).scene.idlings:
+        return ()
+    jobs = {job.id: job for job in seen.waiting}
+    known = (each.lapsed(seen.scene.rounded_now) for _, each in sorted(seen.scene.idlings.items()))
+    return [(jobs[each.job], each) for each in known if each is not None and each.job in jobs]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -79,8 +79,8 @@ class ShownNode:
 
 @dataclass(frozen=True, slots=True)
 class ShownReservation:
-    """A reservation, or one that has lapsed. ``job`` and ``url`` are empty where the viewer may not read why that job waits; ``when`` is a time
-    with its spread."""
+    """A reservation, or one that has lapsed. ``job`` and ``url`` are empty where the viewer may not read why that job
+    waits; ``when`` is a time with its spread."""
 
     job: str
     url: str

@@ -57,7 +57,7 @@ def test_others_start_after_a_time_and_all_pages_say_until_when(cluster: Cluster
     since, ended, again = (timezone.localtime(each) for each in (kept().since, until - timedelta(hours=1), until))
     assert blocker.sentence.startswith("Room was kept for it from ")
     assert f"{since:%H:%M} to " in blocker.sentence and f"until {again:%H:%M}" in blocker.sentence
-    assert " and idled 4.0 GPU-hours; others may use it until " in blocker.sentence
+    assert " and idled 4 GPU-hours. Others may use it until " in blocker.sentence
     assert blocker.sentence.endswith("then it is kept again.") and ended < again
     for node in ("", "n1", "n2"):
         [shown] = reserved(cluster.owner, node)

@@ -111,7 +111,7 @@ def test_it_says_until_when_it_was_kept_and_comes_back() -> None:
         assert (turn.lapse is None) == (turn.move is Move.RESERVE)
         said += [each.sentence for each in turn.blockers if each.kind == "lapsed"] if turn.lapse else ["kept"]
     lapsed = (
-        "Room was kept for it from 12:10 to 13:20 and idled 8.0 GPU-hours; others may use it until 14:28 (UTC), then "
+        "Room was kept for it from 12:10 to 13:20 and idled 8 GPU-hours. Others may use it until 14:28 (UTC), then "
         "it is kept again."
     )
     assert said == [*["kept"] * 7, *[lapsed] * 7, *["kept"] * 4]

@@ -88,10 +88,10 @@ def of_lapse(lapse: Idling, whom: str, now: datetime) -> str:
     """What a page says of a reservation that has lapsed; ``whom`` is its job."""
     moments = (each.astimezone(now.tzinfo) if each else now for each in (lapse.since, lapse.ended, lapse.until))
     since, ended, until = (_clock(each, now) for each in moments)
-    hours = words.hours(lapse.idled / 3600)
+    hours = words.hours(lapse.idled / 3600).removesuffix(".0")
     return (
-        f"Room was kept for {whom} from {since} to {ended} and idled {hours} GPU-hours; others may use it until "
-        f"{until} ({words.zone(now)}), then it is kept again."
+        f"Room was kept for {whom} from {since} to {ended} and idled {hours} GPU-hours. Others may use it until {until} "
+        f"({words.zone(now)}), then it is kept again."
     )
 
 

@@ -20,7 +20,7 @@ from jobs.planning import exits
 from jobs.planning.leftovers import plan_leftovers
 from jobs.planning.lifecycle import TASK_END_STATES, TaskState
 from jobs.planning.live import Standing, end_attempt, end_holds, end_state, held_in, nodes_to_relist, settle_job
-from jobs.planning.queue.idling.after import idled_after, likely_of
+from jobs.planning.queue.idling.after import idled_after
 from jobs.planning.queue.lines import ending
 from jobs.planning.queue.reclaim import own_nodes
 from jobs.planning.queue.scene import Runner, Scene
@@ -113,7 +113,7 @@ def _place_all(world: World, seen: Scene[JobView], made: Plan) -> bool:
                 return acts
             made.jobs.append(JobPlan(turn.job, placements=turn.placements, is_guest=turn.is_guest))
             placed += len(turn.placements)
-    idlings = idled_after(world.waiting, taken, seen, likely_of(seen))
+    idlings = idled_after(world.waiting, taken, seen)
     made.idlings = None if idlings is world.idlings else idlings
     return acts
 

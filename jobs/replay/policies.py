@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from clusters.placement.fit import Demand, Placement
 from clusters.placement.free import FreeNodes
-from jobs.planning.queue.idling.after import idled_after, likely_of
+from jobs.planning.queue.idling.after import idled_after
 from jobs.planning.queue.idling.rule import Idlings
 from jobs.planning.queue.lengths import Lengths, LikeJobs
 from jobs.planning.queue.scene import Scene
@@ -162,7 +162,7 @@ class Longshore(ReplayPolicy):
         starts, evicted = list[RunStart](), list[int]()
         waiting, scene = list(cluster.waiting.values()), self.scene(cluster)
         taken = list(turns(waiting, scene, only_tried=True))
-        self.idlings = idled_after(waiting, taken, scene, likely_of(scene))
+        self.idlings = idled_after(waiting, taken, scene)
         for turn in taken:
             if turn.error is not None:
                 raise turn.error

@@ -162,7 +162,9 @@ def forget() -> None:
 
 def reservations() -> Sequence[Reservation[WaitingJob]]:
     """The room that is reserved for jobs, as in ``recent_queue``. One query where nobody waits."""
+    global _recent
     if not Job.objects.filter(state=JobState.WAITING, deleted_at__isnull=True).exists():
+        _recent = None
         return ()
     seen = recent_queue()
     if _RESERVED not in seen.answers:
@@ -173,8 +175,7 @@ def reservations() -> Sequence[Reservation[WaitingJob]]:
 
 
 def lapses() -> Sequence[tuple[WaitingJob, Idling]]:
-    """The reservations that have lapsed, each with its job, of the queue of which ``reservations`` were asked just
-    before."""
+    """The reservations that have lapsed, each with its job, as of the last look for ``reservations``."""
     if _recent is None or not (seen := _recent[1]).scene.idlings:
         return ()
     jobs = {job.id: job for job in seen.waiting}

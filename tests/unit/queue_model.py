@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from clusters.placement.fit import Demand, NodeView, Placement, PortDemand, named_gpus
 from clusters.placement.shares import Amount, Hold, Quota, add, of_gpus
-from jobs.planning.queue.idling.after import idled_after, likely_of
+from jobs.planning.queue.idling.after import idled_after
 from jobs.planning.queue.idling.rule import Idlings
 from jobs.planning.queue.lengths import Lengths
 from jobs.planning.queue.scene import (
@@ -97,7 +97,7 @@ class Play:
         self.end()
         scene, waiting = self.scene(), self.waiting
         made = list(turns(waiting, scene))
-        self.idlings = idled_after(waiting, made, scene, likely_of(scene))
+        self.idlings = idled_after(waiting, made, scene)
         for turn in made:
             if turn.move is Move.GO:
                 self.start(turn.job, turn.placements, is_guest=turn.is_guest)

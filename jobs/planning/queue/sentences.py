@@ -90,8 +90,8 @@ def of_lapse(lapse: Idling, whom: str, now: datetime) -> str:
     since, ended, until = (_clock(each, now) for each in moments)
     hours = words.hours(lapse.idled / 3600).removesuffix(".0")
     return (
-        f"Room was kept for {whom} from {since} to {ended} and idled {hours} GPU-hours. Others may use it until {until} "
-        f"({words.zone(now)}), then it is kept again."
+        f"Room was kept for {whom} from {since} to {ended} and idled {hours} GPU-hours. Others may use it until "
+        f"{until} ({words.zone(now)}), then it is kept again."
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -27,22 +27,7 @@ class TakenTurn(Protocol[JobT]):
     lapse: Idling | None
 
 
-Likely = Callable[[JobT], float | None]  # how many seconds it runs, where that is known
-
-
-def likely_of(scene: Scene[JobT]) -> Likely[JobT]:
-    """As jobs of the like ran, and as it says itself."""
-
-    def likely(job: JobT) -> float | None:
-        end = scene.likely_end(job)
-        return None if end is None else (end - scene.rounded_now).total_seconds()
-
-    return likely
-
-
-def idled_after(
-    waiting: Sequence[JobT], taken: Iterable[TakenTurn[JobT]], scene: Scene[JobT], likely: Likely[JobT]
-) -> Idlings:
+def idled_after(waiting: Sequence[JobT], taken: Iterable[TakenTurn[JobT]], scene: Scene[JobT]) -> Idlings:
     """The ``idlings`` of the scene after these turns of the ``waiting`` jobs; the same object where they stay as they
     are."""
     waits: dict[str, TakenTurn[JobT]] = {}  # by virtual cluster, for what is bounded
@@ -58,7 +43,7 @@ def idled_after(
     idle = _idle(waits) if waits else {}
     for vc in sorted({*after, *waits}):
         known = after.pop(vc, None)
-        found = lapsed.get(vc) or _kept(known, waits.get(vc), idle.get(vc, 0), scene, likely)
+        found = lapsed.get(vc) or _kept(known, waits.get(vc), idle.get(vc, 0), scene)
         if found is None and known is not None and known.lapses and any(job.id == known.job for job in waiting):
             found = known.begun_anew(scene.rounded_now)
         if found is not None:
@@ -66,18 +51,16 @@ def idled_after(
     return before if after == before else after
 
 
-def _kept(
-    before: Idling | None, turn: TakenTurn[JobT] | None, gpus: int, scene: Scene[JobT], likely: Likely[JobT]
-) -> Idling | None:
+def _kept(before: Idling | None, turn: TakenTurn[JobT] | None, gpus: int, scene: Scene[JobT]) -> Idling | None:
     now = scene.rounded_now
     known = before.kept(gpus, now) if before is not None else None
     if turn is None or not gpus or (known is not None and known is before and known.job == turn.job.id):
         return known
     job, lapses = turn.job, before.lapses if before is not None and before.job == turn.job.id else 0
     nodes = tuple(turn.reservation.names) if turn.reservation is not None else ()
-    wants = turn.queue.asked(job.demands)
+    wants, end = turn.queue.asked(job.demands), scene.likely_end(job)
     doubles = lapses if is_within({}, wants, scene.quota(job.vc)) else 0
-    may = most(int(wants.get("gpu", 0)), likely(job), doubles)
+    may = most(int(wants.get("gpu", 0)), None if end is None else (end - now).total_seconds(), doubles)
     if known is not None:
         return replace(known, job=job.id, nodes=nodes, most=may, lapses=lapses)
     return Idling(job.id, nodes, now, now, gpus, may, lapses=lapses)
@@ -86,19 +69,16 @@ def _kept(
 def _idle(waits: dict[str, TakenTurn[JobT]]) -> dict[str, int]:
     """How many GPUs each of these reservations keeps idle."""
     queue = next(iter(waits.values())).queue
-    free = {node.name: len(gpus_to_give(node)) for node in queue.left()}
+    free = {node.name: len(gpus_to_give(node)) for node in queue.left() if node.name not in queue.scene.unseen}
     reserved = {each.job.id for each in queue.reservations}
-    others = [wants for job in queue.missed if job.id not in reserved and (wants := _gpus(queue, job))]
+    missed = (queue.asked(job.demands).get("gpu", 0) for job in queue.missed if job.id not in reserved)
+    others = [wants for wants in missed if wants]
     idle: dict[str, int] = {}
     for kept in queue.reservations:
         idles = _take(kept, free)
         if kept.job.vc in waits and any(wants <= idles for wants in others):
             idle[kept.job.vc] = idles
     return idle
-
-
-def _gpus(queue: Queue[JobT], job: JobT) -> int:
-    return int(queue.asked(job.demands).get("gpu", 0))
 
 
 def _take(kept: Reservation[JobT], free: dict[str, int]) -> int:

@@ -50,11 +50,6 @@ class Idling:
         """Until when room was kept, of one that has lapsed."""
         return None if self.until is None else self.until - timedelta(seconds=self.lasted)
 
-    @property
-    def changes_at(self) -> datetime:
-        """When time alone makes something else of it: it lapses, comes back or is forgotten."""
-        return self.until or self.lapses_at or self.at + timedelta(seconds=self.lasted)
-
     def lapsed(self, now: datetime) -> Idling | None:
         """It as one that has lapsed; None while it has not. However late that is found out, no more counts than what it
         may idle: a clock that jumps, or a long night without a scheduler, makes no pause longer."""

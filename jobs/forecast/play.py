@@ -3,6 +3,9 @@
 Each draw gives every job one of its likely lengths, and over all draws each of them once. The jobs of one user have the
 same rank in a draw, for what is not known of one of them is not known of the others; with ranks of their own their
 errors would cancel out, and the spread would be too narrow. What comes of all draws is the spread of each start.
+
+Reservations that have lapsed come back in it when they will; that others lapse later is left out, since each of that
+would be another round of turns.
 """
 
 from __future__ import annotations
@@ -227,6 +230,7 @@ class _Draw(Generic[JobT]):
         self.freed: list[Runner[JobT]] = []  # what ended last
         self.let_in: list[int] = []  # of that, the jobs whose room the watched one got, most of it first
         self.waiting, self.rests = list(table.queue), scene.rests
+        self.idlings = {vc: one for vc, one in scene.idlings.items() if one.until is not None}
         self.free, self.idle = table.free, table.idle
         self.together = (_SOON_OF_MANY, _CLOSE_OF_MANY) if len(table.running) > _VERY_MANY else (_SOON, _CLOSE)
         self.nodes = list(scene.nodes)
@@ -274,6 +278,8 @@ class _Draw(Generic[JobT]):
             now=at,
             use=self.use,
             rests=self.rests,
+            idlings=self.idlings,
+            step=None,
             running=lambda: list(self.running.values()),
             changes_by_itself=None,
             lengths=lambda: NO_LENGTHS,  # each draw knows how long everything runs
@@ -317,7 +323,8 @@ class _Draw(Generic[JobT]):
         moments = [self.ends[0][0]] if self.ends else []
         moments += [self.delay + _GRACE] if self._makes_room else []
         now = self.scene.now
-        times = (time for job in self.waiting for time in job.pauses(self.rests))
+        times = [time for job in self.waiting for time in job.pauses(self.rests)]
+        times += [one.until for one in self.idlings.values() if one.until is not None]
         moments += [delay for time in times if (delay := (time - now).total_seconds()) > self.delay]
         soonest = min(moments, default=inf)
         return None if soonest == inf else max(self.delay, soonest)

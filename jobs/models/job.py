@@ -142,6 +142,26 @@ class UserRest(models.Model):
         return self.username
 
 
+class KeptIdle(models.Model):
+    """What the reservation of a virtual cluster keeps idle: the Idling of jobs/planning/queue/idling/rule.py. Only the
+    scheduler writes it, when the number of idle GPUs changes or the reservation lapses."""
+
+    vc = models.CharField(max_length=64, unique=True)
+    job = models.BigIntegerField()  # it may be gone by now
+    nodes = models.JSONField()
+    since = models.DateTimeField()
+    at = models.DateTimeField()
+    gpus = models.PositiveIntegerField()
+    most = models.FloatField()
+    idled = models.FloatField()
+    lasted = models.FloatField()
+    lapses = models.PositiveIntegerField()
+    until = models.DateTimeField(null=True)
+
+    def __str__(self) -> str:
+        return f"{self.vc}, for job {self.job}"
+
+
 class Dependency(models.Model):
     """A job that waits for another one of its user (``extras.dependsOn``)."""
 

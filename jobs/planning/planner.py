@@ -20,6 +20,7 @@ from jobs.planning import exits
 from jobs.planning.leftovers import plan_leftovers
 from jobs.planning.lifecycle import TASK_END_STATES, TaskState
 from jobs.planning.live import Standing, end_attempt, end_holds, end_state, held_in, nodes_to_relist, settle_job
+from jobs.planning.queue.idling.after import idled_after
 from jobs.planning.queue.lines import ending
 from jobs.planning.queue.reclaim import own_nodes
 from jobs.planning.queue.scene import Runner, Scene
@@ -103,8 +104,9 @@ def _take_turns(world: World, standing: Standing, made: Plan, before: UnchangedT
 
 def _place_all(world: World, seen: Scene[JobView], made: Plan) -> bool:
     """Carry out the turns, and return whether there was anything to do."""
-    placed, acts = 0, False
+    placed, acts, taken = 0, False, list[Turn[JobView]]()
     for turn in turns(world.waiting, seen, only_tried=True):
+        taken.append(turn)
         acts = acts or turn.error is not None or turn.move is Move.GO or bool(turn.victims)
         if turn.error is not None:
             made.jobs.append(JobPlan(turn.job, parked=turn.error))
@@ -113,9 +115,11 @@ def _place_all(world: World, seen: Scene[JobView], made: Plan) -> bool:
         elif turn.move is Move.GO:
             if placed >= MOST_PLACED:
                 made.more = True
-                break
+                return acts
             made.jobs.append(JobPlan(turn.job, placements=turn.placements, is_guest=turn.is_guest))
             placed += len(turn.placements)
+    idlings = idled_after(world.waiting, taken, seen)
+    made.idlings = None if idlings is world.idlings else idlings
     return acts
 
 
@@ -174,7 +178,7 @@ def _in_words(holds: Sequence[Hold]) -> str:
 
 def _basis(world: World, seen: Scene[JobView], running: tuple[object, object]) -> tuple[object, ...]:
     """Gather all that the turns go by, but for the clock."""
-    rights = seen.quotas, seen.use, seen.policy, seen.rests, seen.spans, seen.named
+    rights = seen.quotas, seen.use, seen.policy, seen.rests, seen.idlings, seen.spans, seen.named
     return world.waiting, seen.nodes, seen.unseen, running, world.holds, *rights, world.lengths
 
 
@@ -200,6 +204,7 @@ def scene(world: World, offered: Sequence[NodeView]) -> Scene[JobView]:
         spans=world.spans,
         policy=world.policy,
         rests=world.rests,
+        idlings=world.idlings,
         named=world.named,
         lengths=lambda: world.lengths,
         step=interval_start(world.now),

@@ -23,6 +23,7 @@ from clusters.placement.free import FreeNodes
 from clusters.placement.shares import above_ceiling, is_within, rank
 from jobs.planning.queue import limits, places
 from jobs.planning.queue.free import FreeInRound, Shape
+from jobs.planning.queue.idling.rule import Idling
 from jobs.planning.queue.lines import BY_SUBMISSION, Queue, VcQueue, in_order
 from jobs.planning.queue.next_capacity import NextCapacity, owners_in_the_way, room_to_come
 from jobs.planning.queue.places import could_be_below, place, place_as_owner, place_within
@@ -44,7 +45,7 @@ class Turn(Generic[JobT]):
     the jobs evicted for it, ``awaits`` those that end already. ``behind`` is the job that starts before it in its
     virtual cluster; ``ceiling`` and ``cap`` name the resources in which the one of its virtual cluster, or that of its
     user, is in the way; ``owners`` are virtual clusters within whose guarantees its room is used, so that none is kept
-    for it. ``error`` is what planning it raised.
+    for it; ``lapse`` is what was kept and has lapsed. ``error`` is what planning it raised.
     """
 
     job: JobT
@@ -60,6 +61,7 @@ class Turn(Generic[JobT]):
     ceiling: Sequence[str] = ()
     cap: Sequence[str] = ()
     owners: Sequence[str] = ()
+    lapse: Idling | None = None
 
     @property
     def ahead(self) -> Sequence[JobT]:
@@ -137,7 +139,7 @@ class _Round(Generic[JobT]):
                     continue
             line.step(self.scene.policy.depth)
             self._pass_by(line)
-            if turn is not None and (turn.move is not Move.SKIP or turn.error is not None or not self.only_tried):
+            if turn is not None and (turn.move is not Move.SKIP or turn.error or turn.lapse or not self.only_tried):
                 yield turn
             if len(heap) > 1:
                 heapreplace(heap, self._entry(line))
@@ -240,6 +242,7 @@ class _Round(Generic[JobT]):
                 return self._at_ceiling(line, job, above)
             self.no_room[key] = demands
             line.missed += 1
+            self.queue.missed.append(job)
         if (owned := self.free.owned) is not None and key not in line.takes_nothing_gathered:
             if gathered := place_as_owner(line, job, owned):
                 return self._go(line, job, *gathered)
@@ -346,8 +349,8 @@ class _Round(Generic[JobT]):
     def _wait(self, line: VcQueue[JobT], job: JobT) -> Turn[JobT]:
         """Make a job the first of its virtual cluster without room, and reserve what it gets next. Where no more can be
         reserved, those behind it start beside what is reserved for others, unless it has waited longest of all: as its
-        virtual cluster then comes to use less than the others, its turn comes before theirs. Nothing is reserved where
-        owners are in the way of a job beyond the guarantee."""
+        virtual cluster then comes to use less than the others, its turn comes before theirs. Nothing is reserved for a
+        job beyond the guarantee where owners are in the way, or where what was has lapsed."""
         if owners := owners_in_the_way(line, job):
             line.hindered.add(self._shape(job))
             return Turn(job, Move.SKIP, self.queue, owners=owners)
@@ -355,6 +358,9 @@ class _Round(Generic[JobT]):
         coming, above = (None, ()) if is_full else room_to_come(line, job, self.free.untouched)
         if coming is None and above:
             return self._at_ceiling(line, job, above)
+        if (lapse := line.lapsed(job)) and not (coming and (coming.victims or coming.awaits)):
+            line.hindered.add(self._shape(job))
+            return Turn(job, Move.SKIP, self.queue, lapse=lapse)
         line.first_blocked = job
         if coming is None:
             line.closed = job.id == self._eldest()

@@ -11,6 +11,8 @@ from dataclasses import replace
 
 from clusters.placement.fit import Demand, Placement
 from clusters.placement.free import FreeNodes
+from jobs.planning.queue.idling.after import idled_after
+from jobs.planning.queue.idling.rule import Idlings
 from jobs.planning.queue.lengths import Lengths, LikeJobs
 from jobs.planning.queue.scene import Scene
 from jobs.planning.turns import Move, turns
@@ -152,12 +154,16 @@ class Longshore(ReplayPolicy):
         """``before``: how long jobs ran that ended before the day, the newest first."""
         self._ended: deque[tuple[LikeJobs, float]] = deque(before, maxlen=LEARNT)  # the newest first
         self._lengths, self._learn_at = Lengths(self._ended), LEARN_EVERY
+        self.idlings: Idlings = {}
 
     def decide(self, cluster: ReplayCluster) -> Chosen:
         if cluster.now >= self._learn_at:
             self._lengths, self._learn_at = Lengths(self._ended), cluster.now + LEARN_EVERY
         starts, evicted = list[RunStart](), dict[int, int]()
-        for turn in turns(list(cluster.waiting.values()), self.scene(cluster), only_tried=True):
+        waiting, scene = list(cluster.waiting.values()), self.scene(cluster)
+        taken = list(turns(waiting, scene, only_tried=True))
+        self.idlings = idled_after(waiting, taken, scene)
+        for turn in taken:
             if turn.error is not None:
                 raise turn.error
             evicted |= {runner.job.id: turn.job.id for runner in turn.victims}
@@ -172,6 +178,7 @@ class Longshore(ReplayPolicy):
             quotas=cluster.quotas,
             use=cluster.use,
             rests=cluster.rests,
+            idlings=self.idlings,
             running=lambda: [placed.runner for placed in cluster.running.values()],
             holds=lambda: [hold for placed in cluster.running.values() for hold in placed.runner.holds],
             lengths=lambda: self._lengths,

@@ -19,7 +19,7 @@ from base.wakes.lease import Lease
 from clusters.models import Node
 from jobs.models import Event, Job, Task
 from jobs.planning.world import PARK_FOR, JobPlan, Plan
-from jobs.scheduling import orders
+from jobs.scheduling import idlings, orders
 from jobs.scheduling.events import NewEvent, job_event
 from jobs.scheduling.purging import purge
 from jobs.scheduling.writes import Stale, ToWrite, write
@@ -38,11 +38,13 @@ def apply(plan: Plan, now: datetime, lease: Lease) -> int:
             Node.objects.filter(name=name).update(held=held, updated_at=now)
         for ids in chunks(plan.collected):
             Task.objects.filter(id__in=ids).update(collected=True)
+        if plan.idlings is not None:
+            idlings.write(plan.idlings, now)
         if plan.purge:
             purge(plan.purge, now)
         insert_values(Event, NewEvent._fields, writing.events)
         orders.send([*writing.orders, *plan.orders], now, writing.starts)
-        if changed or plan.purge:
+        if changed or plan.purge or plan.idlings is not None:
             wake.notify("pages")
     return changed
 

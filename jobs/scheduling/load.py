@@ -42,10 +42,11 @@ from jobs.planning import retries
 from jobs.planning.exits import Exit
 from jobs.planning.lifecycle import JobState, TaskState
 from jobs.planning.queue.appointments import by_node
+from jobs.planning.queue.idling.rule import Idlings
 from jobs.planning.queue.scene import NO_LENGTHS, Policy, Resting, Rests
 from jobs.planning.settle import LEASE
 from jobs.planning.world import PARK_FOR, JobView, LiveJob, Owner, TaskView, World
-from jobs.scheduling import columns, stamps
+from jobs.scheduling import columns, idlings, stamps
 from jobs.scheduling.stamps import Stamp, Stamps
 
 _TASK_TIMES = ("changed_at", "ordered_at", "fact_at", "claimed_until")
@@ -100,12 +101,16 @@ class WorldLoader:
         self._reread_at = clock.monotonic_now()
         self._rest_rows: Rests = {}
         self._rests: Rests = {}
+        self._idlings: Idlings | None = None
 
     def writes(self, time_of_day: datetime, began: datetime) -> None:
         """Note that a pass which began at ``began`` writes this time of day into the rows that it changes."""
         self._own[time_of_day] = began
         if len(self._own) > _OWN_PASSES:
             del self._own[next(iter(self._own))]
+
+    def idles(self, after: Idlings) -> None:
+        self._idlings = after  # the scheduler alone writes what reservations keep idle, so that is read once
 
     def learn(self) -> None:
         """Read everything once. Looks at nodes that begin afterwards are younger than all of it."""
@@ -161,6 +166,7 @@ class WorldLoader:
             nodes=self._nodes,
             looks=looks,
             policy=policy(),
+            idlings=self._idlings or {},
             lengths=known_lengths() if self._rows.waiting else NO_LENGTHS,
             owners=self._owners_of(looks),
             lost_after=settings.NODE_LOST_AFTER,
@@ -174,6 +180,7 @@ class WorldLoader:
         if (seen := (jobs, tasks, leftovers, decided)) != self._seen:
             self._rows, self._seen = self._read(jobs, tasks, leftovers, decided), seen
         self._read_rests(timezone.now(), now)
+        self._idlings = idlings.load(timezone.now(), now) if self._idlings is None else self._idlings
         nodes = self.ledger.nodes(with_held=False, again=False)
         self._appointments = load_appointments(timezone.now())
         return World(

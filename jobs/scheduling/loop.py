@@ -102,6 +102,8 @@ class Scheduler:
         made = plan(world, self._unchanged, self._paces, standing)
         self._unchanged, self._paces, self._standing = made.unchanged, made.paces, standing
         changed = apply(made, now, self.lease)
+        if made.idlings is not None:
+            self._loader.idles(made.idlings)
         self._note_strangers(made.strangers, now)
         self.watch.look_again(made.look)
         self.again_at = steady if made.more or made.purge or (changed and made.goes_on) else made.again_at

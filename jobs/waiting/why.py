@@ -77,6 +77,11 @@ def reservation(turn: Turn[WaitingJob]) -> dict[str, Any]:
     assert turn.reservation is not None
     nodes = turn.reservation.names
     sentence = f"Room is kept for it on {words.listing(nodes)}: what comes free there goes to this job first."
+    scene = turn.queue.scene
+    idling = scene.idlings.get(turn.job.vc)
+    if idling is not None and idling.job == turn.job.id and idling.lapses_at is not None:
+        lapses_at = idling.lapses_at.astimezone(scene.now.tzinfo)
+        sentence += f" If it idles on, others may use it for a time from {lapses_at:%H:%M} ({words.zone(lapses_at)})."
     return {"nodes": nodes, "sentence": sentence}
 
 

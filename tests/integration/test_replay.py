@@ -202,7 +202,7 @@ def test_what_has_no_room_on_a_smaller_cluster_waits() -> None:
 
 def test_it_can_be_ended_and_says_how_far_it_is() -> None:
     a_day()
-    found = asdict(play(asked(), lambda part: part > 0.1))
+    found = asdict(play(asked(), lambda part: part > 0.02))
     assert found["until"] < WINDOW.end
     assert found["notes"] == [f"It took too long and was ended: the day was played until {_clock(found['until'])}."]
 

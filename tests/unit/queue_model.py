@@ -8,6 +8,8 @@ from datetime import UTC, datetime, timedelta
 
 from clusters.placement.fit import Demand, NodeView, Placement, PortDemand
 from clusters.placement.shares import Amount, Hold, Quota, add, named_gpus, of_gpus
+from jobs.planning.queue.idling.after import idled_after
+from jobs.planning.queue.idling.rule import Idlings
 from jobs.planning.queue.lengths import Lengths
 from jobs.planning.queue.scene import (
     NO_LENGTHS,
@@ -70,6 +72,7 @@ class Play:
     started: dict[int, datetime] = field(default_factory=dict)  # first start
     lengths: Lengths = NO_LENGTHS
     rests: Rests = field(default_factory=dict)
+    idlings: Idlings = field(default_factory=dict)
 
     def scene(self) -> Scene[Played]:
         return Scene(
@@ -81,6 +84,7 @@ class Play:
             holds=lambda: [hold for job, _ in self.running.values() for hold in self._held(job)],
             policy=self.policy,
             rests=self.rests,
+            idlings=self.idlings,
             lengths=lambda: self.lengths,
             named=named_gpus([job.demands for job in [*self.waiting, *(job for job, _ in self.running.values())]]),
         )
@@ -92,7 +96,9 @@ class Play:
         """Time passes, what is over ends, and the turns are carried out."""
         self.now += timedelta(seconds=seconds)
         self.end()
-        made = self.turns()
+        scene, waiting = self.scene(), self.waiting
+        made = list(turns(waiting, scene))
+        self.idlings = idled_after(waiting, made, scene)
         for turn in made:
             if turn.move is Move.GO:
                 self.start(turn.job, turn.placements, is_guest=turn.is_guest)

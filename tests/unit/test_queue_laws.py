@@ -24,6 +24,7 @@ from clusters.placement.shares import (
     quotas,
 )
 from jobs.planning.queue import reclaim
+from jobs.planning.queue.idling.rule import Idling
 from jobs.planning.queue.lengths import Lengths, LikeJobs
 from jobs.planning.queue.scene import LONGEST_REST, REST, Policy, Runner, holds_at
 from jobs.planning.turns import Move, Turn
@@ -37,6 +38,12 @@ SHAPES = [
     *(shape(kind="B"), shape(1, 0, 1, "", (PortDemand("web", 30000, 1),))),
 ]
 SHARES = [(50, 50, 0), (25, 25, 50), (100, 0, 0), (0, 30, 70)]
+
+# What reservations have idled: nothing, as much as they may in a moment, or they have lapsed for a while.
+IDLINGS = [
+    *(None, Idling(0, (), NOW, NOW, 4, 120.0), Idling(50, (), NOW, NOW, 1, 5.0)),
+    Idling(50, (), NOW, NOW, 0, 9.0, 9.0, 60.0, 1, NOW + timedelta(seconds=60)),
+]
 
 worlds = settings(max_examples=WORLDS, deadline=None)
 
@@ -53,7 +60,8 @@ def plays(draw: st.DrawFn) -> Play:
         most = max(percent, draw(st.sampled_from([25, 50, 100, 100])))
         caps = {name: draw(st.sampled_from([None, None, 2])) for name in ("user_gpus", "user_jobs")}
         rights[vc] = Right(percent, most, stopped=draw(st.integers(0, 9)) == 0, **caps)
-    return Play(nodes, quotas(rights, *pool_totals(nodes)))
+    idlings = {vc: one for vc in VCS if (one := draw(st.sampled_from(IDLINGS))) is not None}
+    return Play(nodes, quotas(rights, *pool_totals(nodes)), idlings=idlings)
 
 
 @st.composite

@@ -18,6 +18,7 @@ from clusters.placement.never import never_fits
 from clusters.placement.shares import Amount, Hold, above_ceiling, add, asked, exceeded, is_within, plus, rank, taken
 from jobs.planning.queue import sentences
 from jobs.planning.queue.free import Shape
+from jobs.planning.queue.idling.rule import Idling
 from jobs.planning.queue.reservations import Reservation
 from jobs.planning.queue.scene import JobT, Runner, Scene, SchedulableJob
 
@@ -114,6 +115,12 @@ class VcQueue(Generic[JobT]):
         amount, use = self.queue.amount(job, placements), self.use if use is None else use
         return is_within(use, amount, self.quota) and not above_ceiling(use, amount, self.quota)
 
+    def lapsed(self, job: JobT) -> Idling | None:
+        """The reservation of its virtual cluster where that has lapsed, for a job that is beyond the guarantee."""
+        known = self.queue.scene.idlings.get(self.vc)
+        lapse = known.lapsed(self.queue.scene.rounded_now) if known is not None else None
+        return None if lapse is None or is_within(self.use, self.queue.asked(job.demands), self.quota) else lapse
+
     def exceeds_with_reclaimed(self, asked: Amount) -> bool:
         """Whether a job that asks for this would exceed the guarantee together with the first blocked job, for which
         others are evicted. That job would have no right to the room any more when it is free."""
@@ -185,6 +192,7 @@ class Queue(Generic[JobT]):
         self.lines |= {vc: VcQueue(vc, jobs, self) for vc, jobs in of_vc.items()}
         self.taken: list[tuple[JobT, Sequence[Placement]]] = []  # by the turns so far
         self.reservations: list[Reservation[JobT]] = []
+        self.missed: list[JobT] = []  # of each shape that found no room, one
         self.evicted: set[int] = set()  # jobs that make room for one of the turns so far
         self.displaced: dict[str, JobT] = {}  # by user of whom borrowers do, or have: that one
         self.eldest: int | None = None  # the job that has waited longest of all, where none could have a reservation

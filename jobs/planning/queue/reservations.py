@@ -3,7 +3,7 @@
 Nothing is remembered from pass to pass: the nodes are chosen anew, where the room comes first as far as running jobs
 say when they end, else where the least is still to wait for. What is reserved is given to nobody but guests, who leave
 at once, so what there is to wait for never grows, and the choice stays where it is until another node is strictly
-nearer. Who may be such a guest, and until when, is said at the end.
+nearer. Who may be such a guest, and until when, is said at the end. How much it may keep idle is the rule of idling/.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from clusters.placement.fit import Blocker, Demand, NodeView, Placement, Wanted
 from clusters.placement.free import FreeNodes
 from clusters.placement.shares import Amount, Hold, Quota, add, named_gpus, of_gpus, wanted
 from jobs.planning.queue.appointments import Appointed
+from jobs.planning.queue.idling.rule import Idlings
 from jobs.planning.queue.lengths import Lengths, LikeJobs
 
 REST, LONGEST_REST = timedelta(minutes=5), timedelta(hours=12)  # of who was evicted as a borrower
@@ -298,6 +299,7 @@ class Scene(Generic[JobT]):
     holds: Callable[[], Collection[Hold]] = tuple
     policy: Policy = POLICY
     rests: Rests = field(default_factory=dict)
+    idlings: Idlings = field(default_factory=dict)  # what reservations keep idle
     spans: Sequence[Span] = ()  # the appointments that run or come, each with its next time
     # How long jobs of the like ran; asked for only when somebody's room has to be found.
     lengths: Callable[[], Lengths] = lambda: NO_LENGTHS

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from base.core import words
 from clusters.placement.fit import Blocker
+from jobs.planning.queue.idling.rule import Idling
 from jobs.planning.queue.scene import JobT, Resting, Runner, SchedulableJob
 
 _GIVES_BACK = "{} must give back the room that this job has a right to."
@@ -89,6 +90,27 @@ def owners(job: SchedulableJob, vcs: Sequence[str]) -> Blocker:
         f"and those behind it go on. An appointment would give it the room; it may also ask for {fewer}.",
         have=words.listing(vcs),
     )
+
+
+def lapsed(job: SchedulableJob, lapse: Idling, now: datetime) -> Blocker:
+    whom = "it" if lapse.job == job.id else f"another job of VC {job.vc}"
+    until = lapse.until.isoformat(timespec="seconds") if lapse.until else ""
+    return Blocker("lapsed", of_lapse(lapse, whom, now), until=until)
+
+
+def of_lapse(lapse: Idling, whom: str, now: datetime) -> str:
+    """What a page says of a reservation that has lapsed; ``whom`` is its job."""
+    moments = (each.astimezone(now.tzinfo) if each else now for each in (lapse.since, lapse.ended, lapse.until))
+    since, ended, until = (_clock(each, now) for each in moments)
+    hours = words.hours(lapse.idled / 3600).removesuffix(".0")
+    return (
+        f"Room was kept for {whom} from {since} to {ended} and idled {hours} GPU-hours. Others may use it until "
+        f"{until} ({words.zone(now)}), then it is kept again."
+    )
+
+
+def _clock(moment: datetime, now: datetime) -> str:
+    return f"{moment:%H:%M}" if moment.date() == now.date() else f"{moment:%Y-%m-%d %H:%M}"
 
 
 def reserved(jobs: Sequence[SchedulableJob]) -> Blocker:

@@ -20,6 +20,7 @@ from jobs.replay import run
 from jobs.replay.outcome import ReplayResult
 from jobs.replay.run import MOST_TIMES, POLICIES, read_asked
 from jobs.waiting.queue import WaitingJob
+from jobs.waiting.reason import Forecast
 from jobs.what_if.answer import VcThen, WhatIfResult, what_if
 from jobs.what_if.asked import MOST, read_all
 from jobs.what_if.changed import EvictedJob
@@ -28,7 +29,7 @@ from portal.shared.api.bodies import Number, V1Body, read
 from portal.shared.api.filled import V1Answer, called
 from portal.shared.api.openapi import errors
 from portal.shared.api.v1 import V1View
-from portal.shared.jobs.shapes import Forecast, full_name
+from portal.shared.jobs.shapes import full_name
 from portal.shared.viewer import admin_of, viewer_of
 
 MOST_JOBS = 1_000  # that feel the changes, in one answer

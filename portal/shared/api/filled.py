@@ -19,8 +19,8 @@ class V1Answer(BaseModel):
     model_config = ConfigDict(from_attributes=True, json_schema_serialization_defaults_required=True)
 
     @classmethod
-    def of(cls, value: object) -> dict[str, Any]:
-        """The answer that says this of a value."""
+    def of(cls, value: object) -> Any:
+        """The answer that says this of a value: plain values, of the type that is shown as this model."""
         return cls.model_validate(value).model_dump(by_alias=True)
 
 

@@ -48,7 +48,7 @@ class HostsAnswer(TypedDict):
 class Hosts(V1View):
     @extend_schema(
         summary="The hosts of this portal, their processes, and which of them act",
-        responses={200: HostsAnswer, **errors(401, 403)},
+        responses={200: HostsAnswer, **errors(403)},
     )
     def get(self, request: Request) -> Response:
         admin_of(request)

@@ -120,7 +120,7 @@ class WhatIfView(V1View):
         summary="What changes would do to the queue; nothing is changed",
         description="For admins. The queue of this moment is played forward with and without the changes.",
         parameters=[OpenApiParameter("change", str, many=True, description=f"One change; may be repeated. {_HOW}")],
-        responses={200: WhatIfAnswer, **errors(401, 403)},
+        responses={200: WhatIfAnswer, **errors(403)},
     )
     def get(self, request: Request) -> Response:
         return Response(_answer(request, request.query_params.getlist("change")))
@@ -129,7 +129,7 @@ class WhatIfView(V1View):
         summary="As GET, with the changes in the body",
         description="For admins.",
         request=WhatIfRequest,
-        responses={200: WhatIfAnswer, **errors(401, 403)},
+        responses=WhatIfAnswer,
     )
     def post(self, request: Request) -> Response:
         admin_of(request)
@@ -222,7 +222,7 @@ class Replays(V1View):
     @extend_schema(
         summary="The newest replays, without their results",
         description="For admins.",
-        responses={200: list[ReplayShown], **errors(401, 403)},
+        responses={200: list[ReplayShown], **errors(403)},
     )
     def get(self, request: Request) -> Response:
         return Response([_replay(row, None) for row in run.newest(viewer_of(request))])
@@ -231,7 +231,7 @@ class Replays(V1View):
         summary="Play a past day again under another policy or on another cluster",
         description="For admins. A worker plays it; ask for `/cluster/replay/{id}` until it has a result or an error.",
         request=ReplayRequest,
-        responses={202: ReplayShown, **errors(401, 403)},
+        responses={202: ReplayShown},
     )
     def post(self, request: Request) -> Response:
         admin = admin_of(request)
@@ -244,7 +244,7 @@ class OneReplay(V1View):
     @extend_schema(
         summary="One replay: how far it is, then its result",
         description="For admins.",
-        responses={200: ReplayShown, **errors(401, 403, 404)},
+        responses={200: ReplayShown, **errors(403)},
     )
     def get(self, request: Request, id: int) -> Response:
         row = run.find(viewer_of(request), id)

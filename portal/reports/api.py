@@ -79,7 +79,7 @@ class Usage(V1View):
             *(OpenApiParameter(name, str) for name in ("vc", "username")),
             OpenApiParameter("format", str, enum=list(_FORMATS)),
         ],
-        responses={(200, "application/json"): UsageAnswer, (200, "text/csv"): OpenApiTypes.STR, **errors(401, 403)},
+        responses={(200, "application/json"): UsageAnswer, (200, "text/csv"): OpenApiTypes.STR, **errors(403)},
     )
     def get(self, request: Request) -> HttpResponseBase:
         viewer = user_of(request)
@@ -178,7 +178,7 @@ class Timeline(V1View):
             *(OpenApiParameter(name, str) for name in ("node", "vc")),
             *(OpenApiParameter(name, int) for name in ("after", "limit")),
         ],
-        responses={200: TimelineAnswer, **errors(401)},
+        responses=TimelineAnswer,
     )
     def get(self, request: Request) -> Response:
         viewer = reader_of(request)
@@ -213,9 +213,7 @@ class AccuracyAnswer(V1Answer):
 
 
 class Forecasts(V1View):
-    @extend_schema(
-        summary="How many starts came when they were forecast", responses={200: AccuracyAnswer, **errors(401)}
-    )
+    @extend_schema(summary="How many starts came when they were forecast", responses=AccuracyAnswer)
     def get(self, request: Request) -> Response:
         user_of(request)
         return Response(AccuracyAnswer.of(scores.accuracy()))

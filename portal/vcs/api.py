@@ -171,9 +171,7 @@ class OneVirtualCluster(V1View):
         return Response(vc_object(found, is_guest=not viewer_of(request).is_authenticated))
 
     @extend_schema(
-        summary="Create or resize a virtual cluster",
-        request=VcRequest,
-        responses={201: Message, **errors(409)},
+        summary="Create or resize a virtual cluster", request=VcRequest, responses={201: Message, **errors(409)}
     )
     def put(self, request: Request, vc: str) -> Response:
         """What the body does not name stays. A body of nothing but `storeQuota`, `userCaps`, `userPriority` and
@@ -205,11 +203,7 @@ class OneVirtualCluster(V1View):
 
 
 class VirtualClusterStatus(V1View):
-    @extend_schema(
-        summary="Stop or activate a virtual cluster",
-        request=VcStatusRequest,
-        responses={201: Message},
-    )
+    @extend_schema(summary="Stop or activate a virtual cluster", request=VcStatusRequest, responses={201: Message})
     def put(self, request: Request, vc: str) -> Response:
         services.require_name(vc)
         user = user_of(request)

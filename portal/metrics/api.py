@@ -11,11 +11,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from typing_extensions import TypedDict
 
+from base.core.values import V1Answer, called
 from jobs import queries
 from jobs.config.spec import JobSpec
 from jobs.metrics import read
 from jobs.models import Task
-from portal.shared.api.filled import V1Answer, called
 from portal.shared.api.v1 import V1View
 from portal.shared.jobs.base import find_job_for_details, query_number
 

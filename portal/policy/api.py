@@ -13,7 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from typing_extensions import TypedDict
 
-from base.core.values import milliseconds, one_of
+from base.core.values import V1Answer, called, milliseconds, one_of
 from jobs.forecast.refresh import in_milliseconds
 from jobs.models import Replay
 from jobs.replay import run
@@ -26,7 +26,6 @@ from jobs.what_if.asked import MOST, read_all
 from jobs.what_if.changed import EvictedJob
 from jobs.what_if.compare import Effect, JobImpact, moved
 from portal.shared.api.bodies import Number, V1Body, read
-from portal.shared.api.filled import V1Answer, called
 from portal.shared.api.openapi import errors
 from portal.shared.api.v1 import V1View
 from portal.shared.jobs.shapes import full_name

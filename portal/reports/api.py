@@ -18,13 +18,12 @@ from rest_framework.response import Response
 from typing_extensions import TypedDict
 
 from base.core.errors import BadRequest
-from base.core.values import local_time
+from base.core.values import OrNull, V1Answer, called, local_time
 from jobs.forecast import scores
 from jobs.forecast.errors import AIM
 from jobs.history import timeline, usage, window
 from jobs.history.usage import HOUR, Filter, UsageSum
 from portal.reports.timeline_page import read_window
-from portal.shared.api.filled import OrNull, V1Answer, called
 from portal.shared.api.openapi import errors
 from portal.shared.api.v1 import V1View
 from portal.shared.jobs.base import query_number, query_text

@@ -10,9 +10,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from typing_extensions import TypedDict
 
+from base.core.values import Moment, V1Answer, called
 from jobs.rewind import services
 from portal.shared.api.bodies import STORABLE, V1Body, WholeNumber, read
-from portal.shared.api.filled import Moment, V1Answer, called
 from portal.shared.api.v1 import V1View
 from portal.shared.jobs.base import find_job, find_job_for_details
 from portal.shared.viewer import user_of

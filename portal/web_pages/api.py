@@ -11,12 +11,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from typing_extensions import TypedDict
 
-from base.core.values import milliseconds
+from base.core.values import Moment, V1Answer, called, milliseconds
 from jobs import access
 from jobs.web_pages import rights, shown, tensorboard
 from jobs.web_pages.visits import TICKET_SECONDS
 from portal.shared.api.bodies import FilledText, V1Body, WholeNumber, read
-from portal.shared.api.filled import Moment, V1Answer, called
 from portal.shared.api.openapi import Message, errors
 from portal.shared.api.v1 import V1View, message_response
 from portal.shared.jobs.base import find_job

@@ -14,11 +14,10 @@ from pydantic import BeforeValidator, Field
 from typing_extensions import TypedDict
 
 from base.core.errors import Problem
-from base.core.values import one_of
+from base.core.values import Moment, OrNull, V1Answer, called, one_of
 from clusters.vcs.rules import MOST_PRIORITY
 from jobs.waiting.reason import BlockerItem, Milliseconds, Reason, WaitingReason
 from portal.shared.api.bodies import FilledText, V1Body, WholeNumber
-from portal.shared.api.filled import Moment, OrNull, V1Answer, called
 from portal.shared.jobs.exit_report import ExitReport
 
 State = Annotated[str, one_of("WAITING", "RUNNING", "SUCCEEDED", "STOPPED", "FAILED", "UNKNOWN")]

@@ -31,7 +31,7 @@ _GUARANTEE = "GPUs of the pool that it is guaranteed; null: vcCapacity percent o
 _CEILING = "GPUs of the pool that it may use at most; null: vcMaxCapacity percent of them."
 _PRIORITY = "How far up its users may set the priority of a job; an admin may let one user go farther."
 _NODES = "Names of the nodes that are its own; all others are the pool, which all virtual clusters share."
-_MOST = 2**31 - 1
+MOST = 2**31 - 1
 
 
 class UserCaps(V1Answer):
@@ -90,15 +90,15 @@ def _node_names(value: Any) -> list[str]:
 class CapsChange(V1Body):
     """What is absent stays as it is; null: no limit."""
 
-    user_gpus: WholeNumber | None = Field(None, alias="gpus", ge=0, le=_MOST)
-    user_jobs: WholeNumber | None = Field(None, alias="jobs", ge=1, le=_MOST)
+    user_gpus: WholeNumber | None = Field(None, alias="gpus", ge=0, le=MOST)
+    user_jobs: WholeNumber | None = Field(None, alias="jobs", ge=1, le=MOST)
 
 
 class RetentionChange(V1Body):
     """What is absent stays as it is; null: no limit."""
 
-    log_days: WholeNumber | None = Field(None, alias="days", ge=1, le=_MOST)
-    log_gigabytes: WholeNumber | None = Field(None, alias="gigabytes", ge=1, le=_MOST)
+    log_days: WholeNumber | None = Field(None, alias="days", ge=1, le=MOST)
+    log_gigabytes: WholeNumber | None = Field(None, alias="gigabytes", ge=1, le=MOST)
 
 
 class VcLimits(V1Body):
@@ -132,19 +132,19 @@ class _Shares(V1Body):
         return value
 
 
-class _Settings(VcLimits):
+class VcSettings(VcLimits):
     profile: Literal["default", "pai"] = Field(
         default_factory=absent, description="pai: containers may mount file systems."
     )
     rdma: Flag = Field(default_factory=absent, description="Its jobs may ask for InfiniBand (jobEnvs.paiAzRDMA).")
-    gpu_guarantee: WholeNumber | None = Field(None, ge=0, le=_MOST, description=_GUARANTEE)
-    gpu_ceiling: WholeNumber | None = Field(None, ge=0, le=_MOST, description=_CEILING)
+    gpu_guarantee: WholeNumber | None = Field(None, ge=0, le=MOST, description=_GUARANTEE)
+    gpu_ceiling: WholeNumber | None = Field(None, ge=0, le=MOST, description=_CEILING)
     dedicated_nodes: Annotated[list[str], BeforeValidator(_node_names)] = Field(
         default_factory=absent, description=_NODES
     )
 
 
-class VcRequest(_Settings, _Shares):
+class VcRequest(VcSettings, _Shares):
     """What is absent stays as it is, but for vcMaxCapacity."""
 
 

@@ -106,13 +106,13 @@ _job = _of_jobs(
     ("<str:job>/rewind", Rewind),
     ("<str:job>/priority", Priority),
     ("<str:job>/position", Position),
-    ("<str:job>/config", JobConfig),
     ("<str:job>/ssh", JobSsh),
     ("<str:job>/attempts", Attempts),
     ("<str:job>/attempts/<str:number>", OneAttempt),
     ("<str:job>/events", Events),
     ("<str:job>/why", JobWhy),
 )
+_config = _of_jobs(("<str:job>/config", JobConfig))
 _around_a_job = _of_jobs(
     (f"{_TASK}/terminal", TerminalTicket),
     (f"{_TASK}/metrics", TaskMetrics),
@@ -144,6 +144,7 @@ v1: list[URLPattern] = [
     *_vcs,
     *_logs,
     *_job,
+    *_config,
     *_around_a_job,
     path("appointments", Appointments.as_view()),
     path("appointments/<int:id>", OneAppointment.as_view()),
@@ -169,6 +170,7 @@ v2: list[URLPattern] = [
     path("user/<str:username>/jobs", JobList.as_view()),
     path("jobs/protocolversion/config", ProtocolProbe.as_view()),
     path("jobs/<str:job>/config", JobConfigV2.as_view()),
+    path("user/<str:username>/jobs/<str:job>/config", JobConfig.as_view()),
     *_one_job,
     *_job,
 ]

@@ -108,9 +108,7 @@ class JobConfig(V1View):
 
 class Release(V1View):
     @extend_schema(
-        summary="Let go the containers that are kept for debugging",
-        request=None,
-        responses={202: shapes.Released, **errors(401, 403, 404)},
+        summary="Let go the containers that are kept for debugging", request=None, responses={202: shapes.Released}
     )
     def put(self, request: Request, job: str, username: str = "") -> Response:
         user = user_of(request)
@@ -123,7 +121,7 @@ class Priority(V1View):
         summary="Change the priority of a waiting job",
         description="An admin may set any, the owner of the job one as high as they may submit.",
         request=shapes.PriorityValue,
-        responses={202: Message, **errors(400, 401, 403, 404, 409)},
+        responses={202: Message, **errors(409)},
     )
     def put(self, request: Request, job: str, username: str = "") -> Response:
         row = find_job(request, username, job)
@@ -138,7 +136,7 @@ class Position(V1View):
         summary="Let a waiting job start before another one",
         description="For admins. Both jobs wait in one virtual cluster; `before` is `user~job`.",
         request=shapes.BeforeValue,
-        responses={202: Message, **errors(400, 401, 403, 404, 409)},
+        responses={202: Message, **errors(409)},
     )
     def put(self, request: Request, job: str, username: str = "") -> Response:
         row = find_job(request, username, job)
@@ -151,10 +149,7 @@ class Position(V1View):
 class JobSsh(V1View):
     """v1 contract, 3.9. The answer has the containers whose sshd answers now."""
 
-    @extend_schema(
-        summary="How to log in to the containers",
-        responses={200: shapes.SshInfo, **errors(401, 404)},
-    )
+    @extend_schema(summary="How to log in to the containers", responses=shapes.SshInfo)
     def get(self, request: Request, job: str, username: str = "") -> Response:
         row = find_job(request, username, job)
         access.require_config(viewer_of(request), row)

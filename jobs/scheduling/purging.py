@@ -19,7 +19,7 @@ def purge(ids: Sequence[int], now: datetime) -> None:
     their files is written down."""
     left = MOST
     for model in (Task, Event):
-        piece = model._default_manager.filter(job__in=ids).values("id")[:left]
+        piece = model._default_manager.filter(job__in=ids).values_list("id", flat=True)[:left]
         left -= model._default_manager.filter(id__in=piece).delete()[0]
         if left <= 0:
             return

@@ -303,7 +303,7 @@ class _Round(Generic[JobT]):
         leave for it once it then starts, and until then it gets a reservation as any other."""
         turn = self._clear_ceiling(line, job, limited)
         wants = self.queue.asked(job.demands)
-        if turn is not limited or line.first_blocked:
+        if turn is not limited or line.first_blocked or not self.free.could_hold(self._shape(job), job):
             return turn
         if not above_ceiling(places.without_guests(line, job), wants, line.quota):
             line.below_at[job.id] = self.scene.rounded_now

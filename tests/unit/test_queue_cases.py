@@ -467,3 +467,16 @@ def test_limits_are_asked_once_for_many_jobs_that_are_alike(monkeypatch: pytest.
     ]
     assert [turn.job.id for turn in turns(made.waiting, made.scene(), only_tried=True) if turn.move is Move.GO] == []
     assert len(asked) < 10
+
+
+def test_one_that_waits_for_its_ceiling_and_that_no_node_holds_is_not_told_that_owners_are_in_its_way() -> None:
+    made = play("AAAA", rights={"a": Right(100), "b": Right(0, 25)})
+    made.waiting = [job(1, "b", seconds=10_000, preemptible=True)]
+    made.step(1)
+    running, places = made.running[1]
+    made.running[1] = replace(running, is_guest=True), places
+    made.waiting = [job(2, "a", 3, seconds=10_000)]
+    made.step(1)
+    made.waiting = [job(9, "b", since="0000", shape=shape(kind="B"))]
+    [turn] = made.turns()
+    assert {blocker.kind for blocker in turn.blockers} == {"ceiling", "never"}

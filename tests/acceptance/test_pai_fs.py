@@ -236,12 +236,19 @@ def test_what_does_not_fit_into_the_quota_leaves_nothing(portal: Portal, tmp_pat
     shell = Shell(tmp_path / "config.json")
     _sign_in(shell, portal, portal.settings["LONGSHORE_BIND"])
     token = {"Authorization": f"Bearer {json.loads(shell.config.read_text())['token']}"}
-    quota = f"http://{portal.settings['LONGSHORE_BIND']}/api/v2/user/admin/storequota"
+    server = f"http://{portal.settings['LONGSHORE_BIND']}"
+    quota, file = f"{server}/api/v2/user/admin/storequota", f"{server}/webhdfs/v1/users/admin/t"
     (tmp_path / "data").mkdir()
     for name, size in (("big", LARGE), ("little", 5)):
         (tmp_path / "data" / name).write_bytes(bytes(size))
     assert httpx.put(quota, json={"storeQuota": f"{LARGE >> 20}m"}, headers=token).is_success
+    too_much = {"op": "CREATE", "length": LARGE + 1}
+
+    def is_counted() -> bool:  # until then nothing is refused
+        return httpx.put(file, params=too_much, headers=token, timeout=LIMIT).status_code == 403
+
     try:
+        until(is_counted, LIMIT, what="the user's files are counted")
         said = shell("-cp", "-r", str(tmp_path / "data"), "hdfs://users/admin/t", code=1)
         assert "All 2 files" in said and "does not fit" in said, said
         assert "t" not in [path.name for path in (portal.home / "store").glob("users/admin/*")]

@@ -225,7 +225,7 @@ class TestChanging:
         file = SimpleUploadedFile("large.bin", b"x" * 1025)
         answer = browse(alice).post(f"{HOME}?do=upload", {"file": file, "end": "1"})
         assert answer.status_code == 403
-        assert "2.0 KB in the store, and 1.0 KB of that is free: 1.0 KB more does not fit" in answer.content.decode()
+        assert "2.0 KB in the store, and 1,024 B of that is free: 1,025 B more does not fit" in answer.content.decode()
         assert " 1.0 KB of 2.0 KB " in answer.content.decode()
         with pytest.raises(PathNotFound):
             open_store().stat("/user/alice/large.bin")

@@ -8,6 +8,7 @@ leaves nothing.
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import threading
 import time
@@ -23,6 +24,7 @@ from client.pai_fs.errors import (
     NoSuchPath,
     PaiFsError,
     StillWritten,
+    ThereAlready,
     Unreachable,
     WrongUsage,
 )
@@ -138,7 +140,7 @@ def _work(
 ) -> None:
     """Run the copies. The first failure, or Ctrl-C, ends all: those that run stop at their next piece, the rest is not
     begun."""
-    pool, worker = ThreadPoolExecutor(THREADS), _Worker(progress)
+    pool, worker = ThreadPoolExecutor(THREADS), _Worker(progress, may_replace=force)
     try:
         fresh = bool(folders) and target.is_dir() is None
         there = {} if fresh else _there(jobs)
@@ -164,12 +166,18 @@ _There = dict[str, dict[str, ThereFile]]  # by folder, by name
 
 
 def _there(jobs: list[_Job]) -> _There:
-    """What is in the folders into which they go; each is listed once."""
-    listed: _There = {}
+    """What is in the folders into which they go; each is listed once, and none below one that is not there."""
+    listed: dict[str, dict[str, ThereFile] | None] = {}
+
+    def look(target: Location, folder: str) -> dict[str, ThereFile] | None:
+        if folder not in listed:
+            above = look(target, folder.rpartition("/")[0]) if "/" in folder else {}
+            listed[folder] = None if above is None else target.there(folder)
+        return listed[folder]
+
     for job in jobs:
-        if (folder := job.name.rpartition("/")[0]) not in listed:
-            listed[folder] = job.target.there(folder)
-    return listed
+        look(job.target, job.name.rpartition("/")[0])
+    return {folder: files for folder, files in listed.items() if files}
 
 
 def _found(there: _There, name: str) -> ThereFile | None:
@@ -220,8 +228,8 @@ class _Stopped(Exception):
 
 
 class _Worker:
-    def __init__(self, progress: CopyProgress) -> None:
-        self._progress = progress
+    def __init__(self, progress: CopyProgress, *, may_replace: bool) -> None:
+        self._progress, self._may_replace = progress, may_replace
         self._is_full = False
         self.stop = threading.Event()
 
@@ -246,16 +254,23 @@ class _Worker:
         except Exception as error:
             self._is_full |= isinstance(error, NoRoom) or getattr(error, "errno", 0) in (errno.ENOSPC, errno.EDQUOT)
             job.target.remove(job.part)
+            if isinstance(error, ThereAlready):
+                raise ThereAlready(f"{job.there} came there meanwhile, and stays as it is; -f replaces it.") from error
             if isinstance(error, NoRoom):
                 raise NoRoom(f"{job.there} could not be copied, nothing of it was kept. {error}") from error
             raise
 
     def _persist(self, job: _Job) -> None:
-        left, pause, most = TRIES, FIRST_PAUSE, 0
+        left, pause, most, again = TRIES, FIRST_PAUSE, 0, False
         while True:
             try:
                 return self._try(job)
+            except ThereAlready:
+                if not (again and self._is_ours(job)):
+                    raise
+                return job.target.remove(job.part)
             except Unreachable as error:
+                again = True
                 done = self._arrived(job)
                 if done > most:
                     left, pause, most = TRIES, FIRST_PAUSE, done
@@ -265,6 +280,14 @@ class _Worker:
                 if self.stop.wait(pause):
                     raise _Stopped from None
                 pause *= 2
+
+    def _is_ours(self, job: _Job) -> bool:
+        """Whether it is there because the answer to an earlier try was lost: the content says so."""
+        try:
+            theirs, mine = job.target.read(job.name, 0, None), job.source.read(job.file.name, 0, None)
+            return _digest(theirs) == _digest(mine)
+        except (PaiFsError, OSError):
+            return False
 
     def _arrived(self, job: _Job) -> int:
         if job.is_small:
@@ -278,7 +301,7 @@ class _Worker:
         file, part = job.file, job.part
         if job.is_small:
             sent: list[int] = []
-            job.target.put(job.name, part, self._pieces(job, 0, file.size, sent))
+            job.target.put(job.name, part, self._pieces(job, 0, file.size, sent), replace=self._may_replace)
             _check(job, sum(sent) if job.target.compares else job.target.size(job.name))
             return
         done = job.target.size(part)
@@ -288,7 +311,7 @@ class _Worker:
         while done < file.size:
             done = self._add(job, part, done)
         _check(job, job.target.size(part))
-        job.target.rename(part, job.name)
+        job.target.rename(part, job.name, replace=self._may_replace)
 
     def _add(self, job: _Job, part: str, done: int) -> int:
         """Add a part; returns the length afterwards. If the file was longer than it seemed, the bytes would be in the
@@ -318,6 +341,13 @@ class _Worker:
             sent.append(len(piece))
             done += len(piece)
             self._progress.at(job.name, done)
+
+
+def _digest(pieces: Iterator[bytes]) -> bytes:
+    digest = hashlib.sha1(usedforsecurity=False)
+    for piece in pieces:
+        digest.update(piece)
+    return digest.digest()
 
 
 def _check(job: _Job, found: int | None) -> None:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from client.pai_fs.errors import NoRoom, NoSuchPath, PaiFsError
+from client.pai_fs.errors import NoRoom, NoSuchPath, PaiFsError, ThereAlready
 from client.pai_fs.remote import PIECE, Remote, RemoteEntry
 from client.pai_fs.running import scope
 
@@ -139,8 +139,8 @@ class LocalSide:
         except FileNotFoundError:
             return None
 
-    def there(self, folder: str) -> dict[str, ThereFile]:
-        """The files in the folder by name; empty when it does not exist."""
+    def there(self, folder: str) -> dict[str, ThereFile] | None:
+        """The files in the folder by name; None when it does not exist."""
         found = {}
         try:
             for each in self._at(folder).iterdir():
@@ -149,7 +149,7 @@ class LocalSide:
                     if not each.is_dir():
                         found[each.name] = ThereFile(status.st_size, status.st_mtime)
         except (FileNotFoundError, NotADirectoryError):
-            pass
+            return None
         return found
 
     def require_room(self, name: str, size: int) -> None:
@@ -187,12 +187,12 @@ class LocalSide:
             for data in pieces:
                 file.write(data)
 
-    def put(self, name: str, part: str, pieces: Iterator[bytes]) -> None:
-        """Write all of it or nothing, replacing what exists; ``part`` is its name until then."""
+    def put(self, name: str, part: str, pieces: Iterator[bytes], *, replace: bool) -> None:
+        """Write all of it or nothing; ``part`` is its name until then. Raises ThereAlready."""
         self.start(part)
         try:
             self.add(part, pieces)
-            self.rename(part, name)
+            self.rename(part, name, replace=replace)
         except BaseException:
             self._at(part).unlink(missing_ok=True)
             raise
@@ -202,9 +202,19 @@ class LocalSide:
         with suppress(OSError):
             self._at(name).unlink()
 
-    def rename(self, name: str, target: str) -> None:
-        """Rename it, replacing what exists."""
-        self._at(name).replace(self._at(target))
+    def rename(self, name: str, target: str, *, replace: bool) -> None:
+        """Raises ThereAlready, also for the second of two who do it at once."""
+        if replace:
+            self._at(name).replace(self._at(target))
+            return
+        try:
+            os.link(self._at(name), self._at(target))
+        except FileExistsError:
+            raise ThereAlready(f"{self._at(target)} exists.") from None
+        except OSError:  # a disk without links
+            self._at(name).rename(self._at(target))
+        else:
+            self._at(name).unlink()
 
     def mkdir(self, name: str) -> None:
         self._at(name).mkdir(parents=True, exist_ok=True)
@@ -268,11 +278,11 @@ class RemotePlace:
     def compares(self) -> bool:
         return self._remote.is_portal
 
-    def there(self, folder: str) -> dict[str, ThereFile]:
+    def there(self, folder: str) -> dict[str, ThereFile] | None:
         try:
             entries = self._remote.list(self._at(folder))
         except NoSuchPath:
-            return {}
+            return None
         return {entry.name: ThereFile(entry.size, entry.modified / 1000) for entry in entries if not entry.is_dir}
 
     def require_room(self, name: str, size: int) -> None:
@@ -293,18 +303,18 @@ class RemotePlace:
     def add(self, name: str, pieces: Iterator[bytes]) -> None:
         self._remote.append(self._at(name), pieces)
 
-    def put(self, name: str, part: str, pieces: Iterator[bytes]) -> None:
+    def put(self, name: str, part: str, pieces: Iterator[bytes], *, replace: bool) -> None:
         if self._remote.is_portal:  # which keeps nothing of a write that breaks off
-            return self._remote.create_at_once(self._at(name), pieces)
+            return self._remote.create_at_once(self._at(name), pieces, replace=replace)
         self._remote.create(self._at(part), pieces)
-        self.rename(part, name)
+        self.rename(part, name, replace=replace)
 
     def remove(self, name: str) -> None:
         with suppress(PaiFsError):
             self._remote.delete(self._at(name), recursive=False)
 
-    def rename(self, name: str, target: str) -> None:
-        if self.size(target) is not None:
+    def rename(self, name: str, target: str, *, replace: bool) -> None:
+        if replace and self.size(target) is not None:
             self._remote.delete(self._at(target), recursive=False)
         self._remote.rename(self._at(name), self._at(target))
 

@@ -232,6 +232,30 @@ def test_a_copy_outlives_the_death_of_the_portal(portal: Portal, wire: Wire, tmp
     assert shell("--hash", "hdfs://shared/survivor").split()[0] == hashlib.sha1(content).hexdigest()
 
 
+@pytest.mark.parametrize("size", [1 << 20, LARGE])
+def test_of_two_machines_the_second_to_end_replaces_nothing_without_f(
+    portal: Portal, wire: Wire, tmp_path: Path, size: int
+) -> None:
+    slow, quick_one = Shell(tmp_path / "one" / "config.json"), Shell(tmp_path / "other" / "config.json")
+    _sign_in(slow, portal, wire.address)
+    _sign_in(quick_one, portal, portal.settings["LONGSHORE_BIND"])
+    slow("-rm", "-f", "hdfs://shared/both")
+    (tmp_path / "mine").write_bytes(os.urandom(size))
+    (tmp_path / "theirs").write_bytes(theirs := os.urandom(size))
+    began = wire.passed
+    wire.hold(size // 2)
+    with ThreadPoolExecutor(1) as copies:
+        copying = copies.submit(slow, "-cp", str(tmp_path / "mine"), "hdfs://shared/both", code=1)
+        try:
+            until(lambda: wire.passed - began > size // 4, LIMIT, what="it is under way")
+            quick_one("-cp", str(tmp_path / "theirs"), "hdfs://shared/both")
+        finally:
+            wire.let_go()
+        assert "/shared/both came there meanwhile, and stays as it is; -f replaces it." in copying.result()
+    assert slow("--hash", "hdfs://shared/both").split()[0] == hashlib.sha1(theirs).hexdigest()
+    assert [path.name for path in (portal.home / "store" / "shared").iterdir() if "both" in path.name] == ["both"]
+
+
 def test_what_does_not_fit_into_the_quota_leaves_nothing(portal: Portal, tmp_path: Path) -> None:
     shell = Shell(tmp_path / "config.json")
     _sign_in(shell, portal, portal.settings["LONGSHORE_BIND"])

@@ -82,10 +82,18 @@ class _Job:
 
 
 def copy(
-    source: Location, target: Location, *, contents: bool, recursive: bool, force: bool, progress: CopyProgress
+    source: Location,
+    target: Location,
+    *,
+    contents: bool,
+    recursive: bool,
+    force: bool,
+    progress: CopyProgress,
+    into: bool = False,
 ) -> CopyTotals:
     """Like ``cp``: into ``target`` if it is a folder, else under that name. ``contents``: only what is in the folder,
-    and ``recursive`` takes the folders among it. What of a folder cannot be copied is noted and left out."""
+    and ``recursive`` takes the folders among it. ``into``: the target is a folder, also if it must be made. What of a
+    folder cannot be copied is noted and left out."""
     refuse_same_side(source, target)
     kind = source.is_dir()
     if kind is None:
@@ -97,21 +105,27 @@ def copy(
     found = source.files()
     if contents and found.folders and not recursive:
         raise WrongUsage(f"{source.path} has folders in it, as {min(found.folders)}; use -r.")
-    folders, jobs = _folder(source, target, contents, found) if kind else ([], [_single(source, target, found)])
+    folders, jobs = _folder(source, target, contents, found) if kind else ([], [_single(source, target, found, into)])
     _tell(found, progress)
     total = sum(job.file.size for job in jobs)
     progress.begin(total)
-    _work(jobs, progress, source, target, folders, force)
-    return CopyTotals(len(jobs), total, len(found.left_out))
+    gone = _work(jobs, progress, source, target, folders, force)
+    went_away = [f"{source.path_of(job.file.name)} (it went while the others were copied)" for job in gone]
+    _tell_left_out(went_away, progress)
+    return CopyTotals(
+        len(jobs) - len(gone), total - sum(job.file.size for job in gone), len(found.left_out) + len(gone)
+    )
+
+
+def _tell_left_out(told: list[str], progress: CopyProgress) -> None:
+    for each in told[:NAMED]:
+        progress.note(f"left out: {each}")
+    if len(told) > NAMED:
+        progress.note(f"left out: {len(told) - NAMED} more")
 
 
 def _tell(found: FoundFiles, progress: CopyProgress) -> None:
-    told = [f"left out: {each}" for each in found.left_out]
-    told += [f"left out: {each} (a link to a folder that it is in)" for each in found.loops]
-    for line in told[:NAMED]:
-        progress.note(line)
-    if len(told) > NAMED:
-        progress.note(f"left out: {len(told) - NAMED} more")
+    _tell_left_out([*found.left_out, *(f"{each} (a link to a folder that it is in)" for each in found.loops)], progress)
     if found.links:
         progress.note(f"links that are followed, so that what they lead to is copied: {found.links}")
 
@@ -127,19 +141,23 @@ def _folder(source: Location, target: Location, contents: bool, found: FoundFile
     ]
 
 
-def _single(source: Location, target: Location, found: FoundFiles) -> _Job:
+def _single(source: Location, target: Location, found: FoundFiles, into: bool) -> _Job:
     (file,) = found.files
     folder, name = source.split()
     named = LocalFile(name, file.size, file.mark)
-    into, called = (target, name) if target.is_dir() else target.split()
-    return _Job(folder, into, named, called)
+    is_dir = target.is_dir()
+    if into and is_dir is False:
+        raise PaiFsError(f"{target.path} is a file.")
+    there, called = (target, name) if is_dir or into else target.split()
+    return _Job(folder, there, named, called)
 
 
 def _work(
     jobs: list[_Job], progress: CopyProgress, source: Location, target: Location, folders: list[str], force: bool
-) -> None:
-    """Run the copies. The first failure, or Ctrl-C, ends all: those that run stop at their next piece, the rest is not
-    begun."""
+) -> list[_Job]:
+    """Run the copies, and return those of a folder whose file is gone meanwhile. The first other failure, or Ctrl-C,
+    ends all: those that run stop at their next piece, the rest is not begun."""
+    gone: list[_Job] = []
     pool, worker = ThreadPoolExecutor(THREADS), _Worker(progress, may_replace=force)
     try:
         fresh = bool(folders) and target.is_dir() is None
@@ -149,8 +167,13 @@ def _work(
         _require_room(jobs, there, source)
         for folder in folders:
             target.mkdir(folder)
-        for done in [pool.submit(worker.copy, job) for job in jobs]:
-            done.result()
+        for job, done in [(job, pool.submit(worker.copy, job)) for job in jobs]:
+            try:
+                done.result()
+            except (FileNotFoundError, NoSuchPath):
+                if not folders or source.size(job.file.name) is not None:
+                    raise
+                gone.append(job)
     except KeyboardInterrupt:
         worker.stop.set()
         pool.shutdown(wait=False, cancel_futures=True)
@@ -160,6 +183,7 @@ def _work(
         pool.shutdown(cancel_futures=True)
         raise
     pool.shutdown()
+    return gone
 
 
 _There = dict[str, dict[str, ThereFile]]  # by folder, by name
@@ -319,7 +343,7 @@ class _Worker:
         file begins anew."""
         sent: list[int] = []
         try:
-            job.target.add(part, self._pieces(job, done, PART, sent))
+            job.target.add(part, self._pieces(job, done, min(PART, job.file.size - done), sent))
         except StillWritten:
             if done <= ANEW:
                 job.target.start(part)

@@ -13,12 +13,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from client.pai_fs.errors import NoRoom, NoSuchPath, PaiFsError, ThereAlready
+from client.pai_fs.errors import NoRoom, NoSuchPath, PaiFsError, ThereAlready, WrongUsage
 from client.pai_fs.remote import PIECE, Remote, RemoteEntry
 from client.pai_fs.running import scope
 
 SCHEME = "hdfs://"
 _PART = ".pai-fs-part"
+_STORES_PART = ".longshore-part"  # what the portal calls its own unfinished files
 _A_PART = re.compile(r"\..*\.[0-9a-f]{12}(-\d+)?" + re.escape(_PART), re.DOTALL)
 
 
@@ -65,9 +66,25 @@ def part_of(name: str, mark: str) -> str:
 
 def place(text: str, remote: Remote) -> Location:
     """Return the place of a path. ``hdfs://a/b`` has no host and means /a/b; anything without a scheme is local."""
-    if text.startswith(SCHEME):
-        return RemotePlace("/" + text.removeprefix(SCHEME).strip("/"), remote)
-    return LocalSide(text)
+    return RemotePlace(store_path(text), remote) if text.startswith(SCHEME) else LocalSide(text)
+
+
+def store_path(text: str) -> str:
+    """``hdfs://a/b`` as /a/b. Raises WrongUsage: an address with ``..`` in it would silently be another one."""
+    names = [name for name in text.removeprefix(SCHEME).split("/") if name]
+    if "." in names or ".." in names:
+        raise WrongUsage(f"{text}: a path in the store has no . and no .. in it.")
+    if not _is_text(text):
+        raise WrongUsage(f"{text!r}: a path in the store is UTF-8.")
+    return "/" + "/".join(names)
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 class LocalSide:
@@ -109,6 +126,9 @@ class LocalSide:
     def _look(self, name: str, above: frozenset[tuple[int, int]], found: FoundFiles) -> tuple[int, int] | None:
         """Put it into ``found``. Returns the identity of a folder that is to be walked through."""
         path = self._at(name)
+        if not _is_text(name) or name.endswith(_STORES_PART):
+            found.left_out.append(f"{path} (the store takes no such name)")
+            return None
         try:
             status = path.stat()
         except OSError as error:

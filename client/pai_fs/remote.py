@@ -191,7 +191,7 @@ def _error(answer: requests.Response) -> PaiFsError:
     if kind == "PathIsNotEmptyDirectoryException" or "not empty" in message:
         return NotEmpty(message)
     if answer.status_code == 401:
-        return Denied(f"{message} (pai-fs --config host=... port=... user=... signs in)")
+        return Denied("You are not signed in, or your token has ended: pai-fs --config host=... port=... user=...")
     if kind == "FileAlreadyExistsException":
         return ThereAlready(message)
     if kind == "DSQuotaExceededException":

@@ -266,8 +266,8 @@ def _collect(id: int) -> Sequence[str]:
     try:
         archive.archive(task, claims.renewing(id, claim))
         if task.state == TaskState.FAILED and not is_snapshot(str(task.job.spec.get("image", ""))):
-            whose = {"username": task.job.username, "owner": task.pk}
-            snapshots.keep(task.node, task.container_name, **whose, worth=_own_failures)
+            whose = task.job.username
+            snapshots.keep(task.node, task.container_name, username=whose, owner=task.pk, worth=_own_failures)
         schemes.runtime_for(task.node).remove(task.container_name, task.container_id)
         done = True
         code_tar.clean_up()

@@ -7,6 +7,7 @@ import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -54,6 +55,19 @@ class TestLooking:
     def test_a_guest_signs_in_first(self, browse: Browse) -> None:
         assert browse(None).get("/files").status_code == 302
         assert browse(None).post(f"{HOME}?do=delete").status_code == 302
+
+    @pytest.mark.parametrize(
+        "name", ["new\nline", "a\tb", "-lead", " a ", "100%25", "q?x=1&y#z", "é🎉", "[g]*", "a" * 255]
+    )
+    def test_a_file_of_any_name_is_opened_renamed_and_deleted(self, browse: Browse, alice: User, name: str) -> None:
+        put(f"/user/alice/{name}")
+        client, url = browse(alice), f"{HOME}/{quote(name)}"
+        assert url in client.get(HOME).content.decode()
+        assert [client.get(f"{url}{what}").status_code for what in ("", "?do=rename", "?do=delete")] == [200] * 3
+        client.post(f"{url}?do=rename", {"name": f"{name[:250]} 2"})
+        assert names(client, HOME) == [f"{name[:250]} 2"]
+        client.post(f"{HOME}/{quote(f'{name[:250]} 2')}?do=delete")
+        assert names(client, HOME) == []
 
     @pytest.mark.parametrize("url", ["/files/users/alice", "/files/users", "/files/Container", "/files/shared"])
     def test_no_way_leads_to_an_error_while_nothing_is_there_yet(self, browse: Browse, alice: User, url: str) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from django.http import HttpRequest
 from django.urls import URLPattern, path
 
+import portal.files.paths  # makes <file:path> known
 import portal.nodes.paths  # noqa: F401 - makes <node:name> known
 from portal.account.views import account, keys, remove_key, revoke_token, tokens
 from portal.audit.views import audit_page
@@ -107,7 +108,7 @@ urlpatterns: list[URLPattern] = [
     path("account/keys/<int:key_id>/remove", remove_key),
     # files, hosts, audit
     path("files", files),
-    path("files/<path:path>", files),
+    path("files/<file:path>", files),
     path("hosts", hosts_page),
     path("admin/audit", audit_page),
     # nodes, clusters of nodes

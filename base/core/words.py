@@ -94,6 +94,12 @@ def size(count: int) -> str:
     return f"{value:.0f} {unit}" if unit == "B" or value >= 100 else f"{value:.1f} {unit}"
 
 
+def told_apart(smaller: int, larger: int) -> tuple[str, str]:
+    """Two sizes of one sentence, in bytes where rounding would make them the same."""
+    one, other = size(smaller), size(larger)
+    return (one, other) if one != other else (f"{smaller:,} B", f"{larger:,} B")
+
+
 def whole(text: str | None, digits: int = 18) -> int | None:
     """The number from 0 on that a text writes in at most so many ASCII digits; None of any other text. ``int`` reads
     other alphabets as well, and no number that is very long."""

@@ -86,7 +86,7 @@ def configure(pairs: Sequence[str]) -> Config:
 
 
 def _setting(name: str, value: str) -> dict[str, Any]:
-    if name == "url":
+    if name == "url" or (name == "host" and "://" in value):
         try:
             parts = urlsplit(value)
             port = parts.port

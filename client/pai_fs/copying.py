@@ -8,6 +8,7 @@ leaves nothing.
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import threading
 import time
@@ -23,6 +24,7 @@ from client.pai_fs.errors import (
     NoSuchPath,
     PaiFsError,
     StillWritten,
+    ThereAlready,
     Unreachable,
     WrongUsage,
 )
@@ -80,10 +82,18 @@ class _Job:
 
 
 def copy(
-    source: Location, target: Location, *, contents: bool, recursive: bool, force: bool, progress: CopyProgress
+    source: Location,
+    target: Location,
+    *,
+    contents: bool,
+    recursive: bool,
+    force: bool,
+    progress: CopyProgress,
+    into: bool = False,
 ) -> CopyTotals:
     """Like ``cp``: into ``target`` if it is a folder, else under that name. ``contents``: only what is in the folder,
-    and ``recursive`` takes the folders among it. What of a folder cannot be copied is noted and left out."""
+    and ``recursive`` takes the folders among it. ``into``: the target is a folder, also if it must be made. What of a
+    folder cannot be copied is noted and left out."""
     refuse_same_side(source, target)
     kind = source.is_dir()
     if kind is None:
@@ -95,21 +105,27 @@ def copy(
     found = source.files()
     if contents and found.folders and not recursive:
         raise WrongUsage(f"{source.path} has folders in it, as {min(found.folders)}; use -r.")
-    folders, jobs = _folder(source, target, contents, found) if kind else ([], [_single(source, target, found)])
+    folders, jobs = _folder(source, target, contents, found) if kind else ([], [_single(source, target, found, into)])
     _tell(found, progress)
     total = sum(job.file.size for job in jobs)
     progress.begin(total)
-    _work(jobs, progress, source, target, folders, force)
-    return CopyTotals(len(jobs), total, len(found.left_out))
+    gone = _work(jobs, progress, source, target, folders, force)
+    went_away = [f"{source.path_of(job.file.name)} (it went while the others were copied)" for job in gone]
+    _tell_left_out(went_away, progress)
+    return CopyTotals(
+        len(jobs) - len(gone), total - sum(job.file.size for job in gone), len(found.left_out) + len(gone)
+    )
+
+
+def _tell_left_out(told: list[str], progress: CopyProgress) -> None:
+    for each in told[:NAMED]:
+        progress.note(f"left out: {each}")
+    if len(told) > NAMED:
+        progress.note(f"left out: {len(told) - NAMED} more")
 
 
 def _tell(found: FoundFiles, progress: CopyProgress) -> None:
-    told = [f"left out: {each}" for each in found.left_out]
-    told += [f"left out: {each} (a link to a folder that it is in)" for each in found.loops]
-    for line in told[:NAMED]:
-        progress.note(line)
-    if len(told) > NAMED:
-        progress.note(f"left out: {len(told) - NAMED} more")
+    _tell_left_out([*found.left_out, *(f"{each} (a link to a folder that it is in)" for each in found.loops)], progress)
     if found.links:
         progress.note(f"links that are followed, so that what they lead to is copied: {found.links}")
 
@@ -125,20 +141,24 @@ def _folder(source: Location, target: Location, contents: bool, found: FoundFile
     ]
 
 
-def _single(source: Location, target: Location, found: FoundFiles) -> _Job:
+def _single(source: Location, target: Location, found: FoundFiles, into: bool) -> _Job:
     (file,) = found.files
     folder, name = source.split()
     named = LocalFile(name, file.size, file.mark)
-    into, called = (target, name) if target.is_dir() else target.split()
-    return _Job(folder, into, named, called)
+    is_dir = target.is_dir()
+    if into and is_dir is False:
+        raise PaiFsError(f"{target.path} is a file.")
+    there, called = (target, name) if is_dir or into else target.split()
+    return _Job(folder, there, named, called)
 
 
 def _work(
     jobs: list[_Job], progress: CopyProgress, source: Location, target: Location, folders: list[str], force: bool
-) -> None:
-    """Run the copies. The first failure, or Ctrl-C, ends all: those that run stop at their next piece, the rest is not
-    begun."""
-    pool, worker = ThreadPoolExecutor(THREADS), _Worker(progress)
+) -> list[_Job]:
+    """Run the copies, and return those of a folder whose file is gone meanwhile. The first other failure, or Ctrl-C,
+    ends all: those that run stop at their next piece, the rest is not begun."""
+    gone: list[_Job] = []
+    pool, worker = ThreadPoolExecutor(THREADS), _Worker(progress, may_replace=force)
     try:
         fresh = bool(folders) and target.is_dir() is None
         there = {} if fresh else _there(jobs)
@@ -147,8 +167,13 @@ def _work(
         _require_room(jobs, there, source)
         for folder in folders:
             target.mkdir(folder)
-        for done in [pool.submit(worker.copy, job) for job in jobs]:
-            done.result()
+        for job, done in [(job, pool.submit(worker.copy, job)) for job in jobs]:
+            try:
+                done.result()
+            except (FileNotFoundError, NoSuchPath):
+                if not folders or source.size(job.file.name) is not None:
+                    raise
+                gone.append(job)
     except KeyboardInterrupt:
         worker.stop.set()
         pool.shutdown(wait=False, cancel_futures=True)
@@ -158,18 +183,25 @@ def _work(
         pool.shutdown(cancel_futures=True)
         raise
     pool.shutdown()
+    return gone
 
 
 _There = dict[str, dict[str, ThereFile]]  # by folder, by name
 
 
 def _there(jobs: list[_Job]) -> _There:
-    """What is in the folders into which they go; each is listed once."""
-    listed: _There = {}
+    """What is in the folders into which they go; each is listed once, and none below one that is not there."""
+    listed: dict[str, dict[str, ThereFile] | None] = {}
+
+    def look(target: Location, folder: str) -> dict[str, ThereFile] | None:
+        if folder not in listed:
+            above = look(target, folder.rpartition("/")[0]) if "/" in folder else {}
+            listed[folder] = None if above is None else target.there(folder)
+        return listed[folder]
+
     for job in jobs:
-        if (folder := job.name.rpartition("/")[0]) not in listed:
-            listed[folder] = job.target.there(folder)
-    return listed
+        look(job.target, job.name.rpartition("/")[0])
+    return {folder: files for folder, files in listed.items() if files}
 
 
 def _found(there: _There, name: str) -> ThereFile | None:
@@ -220,8 +252,8 @@ class _Stopped(Exception):
 
 
 class _Worker:
-    def __init__(self, progress: CopyProgress) -> None:
-        self._progress = progress
+    def __init__(self, progress: CopyProgress, *, may_replace: bool) -> None:
+        self._progress, self._may_replace = progress, may_replace
         self._is_full = False
         self.stop = threading.Event()
 
@@ -246,16 +278,23 @@ class _Worker:
         except Exception as error:
             self._is_full |= isinstance(error, NoRoom) or getattr(error, "errno", 0) in (errno.ENOSPC, errno.EDQUOT)
             job.target.remove(job.part)
+            if isinstance(error, ThereAlready):
+                raise ThereAlready(f"{job.there} came there meanwhile, and stays as it is; -f replaces it.") from error
             if isinstance(error, NoRoom):
                 raise NoRoom(f"{job.there} could not be copied, nothing of it was kept. {error}") from error
             raise
 
     def _persist(self, job: _Job) -> None:
-        left, pause, most = TRIES, FIRST_PAUSE, 0
+        left, pause, most, again = TRIES, FIRST_PAUSE, 0, False
         while True:
             try:
                 return self._try(job)
+            except ThereAlready:
+                if not (again and self._is_ours(job)):
+                    raise
+                return job.target.remove(job.part)
             except Unreachable as error:
+                again = True
                 done = self._arrived(job)
                 if done > most:
                     left, pause, most = TRIES, FIRST_PAUSE, done
@@ -265,6 +304,14 @@ class _Worker:
                 if self.stop.wait(pause):
                     raise _Stopped from None
                 pause *= 2
+
+    def _is_ours(self, job: _Job) -> bool:
+        """Whether it is there because the answer to an earlier try was lost: the content says so."""
+        try:
+            theirs, mine = job.target.read(job.name, 0, None), job.source.read(job.file.name, 0, None)
+            return _digest(theirs) == _digest(mine)
+        except (PaiFsError, OSError):
+            return False
 
     def _arrived(self, job: _Job) -> int:
         if job.is_small:
@@ -278,7 +325,7 @@ class _Worker:
         file, part = job.file, job.part
         if job.is_small:
             sent: list[int] = []
-            job.target.put(job.name, part, self._pieces(job, 0, file.size, sent))
+            job.target.put(job.name, part, self._pieces(job, 0, file.size, sent), replace=self._may_replace)
             _check(job, sum(sent) if job.target.compares else job.target.size(job.name))
             return
         done = job.target.size(part)
@@ -288,7 +335,7 @@ class _Worker:
         while done < file.size:
             done = self._add(job, part, done)
         _check(job, job.target.size(part))
-        job.target.rename(part, job.name)
+        job.target.rename(part, job.name, replace=self._may_replace)
 
     def _add(self, job: _Job, part: str, done: int) -> int:
         """Add a part; returns the length afterwards. If the file was longer than it seemed, the bytes would be in the
@@ -296,7 +343,7 @@ class _Worker:
         file begins anew."""
         sent: list[int] = []
         try:
-            job.target.add(part, self._pieces(job, done, PART, sent))
+            job.target.add(part, self._pieces(job, done, min(PART, job.file.size - done), sent))
         except StillWritten:
             if done <= ANEW:
                 job.target.start(part)
@@ -318,6 +365,13 @@ class _Worker:
             sent.append(len(piece))
             done += len(piece)
             self._progress.at(job.name, done)
+
+
+def _digest(pieces: Iterator[bytes]) -> bytes:
+    digest = hashlib.sha1(usedforsecurity=False)
+    for piece in pieces:
+        digest.update(piece)
+    return digest.digest()
 
 
 def _check(job: _Job, found: int | None) -> None:

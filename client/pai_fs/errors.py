@@ -25,6 +25,10 @@ class NotEmpty(PaiFsError):
     code = 5
 
 
+class ThereAlready(PaiFsError):
+    """Something of that name is there, and was not to be replaced."""
+
+
 class NoRoom(PaiFsError):
     """The user's quota, or the disk, has no room for it: to go on later needs room first."""
 

@@ -17,7 +17,7 @@ from datetime import datetime
 from client.pai_fs.config import NAMENODE_PORT, Config, config_file, configure, is_configured, load
 from client.pai_fs.copying import copy
 from client.pai_fs.errors import LeftOut, NoSuchPath, NotEmpty, PaiFsError, Unreachable, WrongUsage
-from client.pai_fs.places import SCHEME, place
+from client.pai_fs.places import SCHEME, place, store_path
 from client.pai_fs.remote import Remote, RemoteEntry
 
 FIRST = "pai-fs --config host=portal.lab port=9186 user=mira"
@@ -156,6 +156,7 @@ def _copy(asked: argparse.Namespace, remote: Remote) -> None:
             place(source.removesuffix("/*") if contents else source, remote),
             place(target, remote),
             contents=contents,
+            into=target.endswith("/"),
             recursive=asked.recursive,
             force=asked.force,
             progress=bar,
@@ -223,7 +224,7 @@ def _hash(asked: argparse.Namespace, remote: Remote) -> None:
 def _far(text: str) -> str:
     if not text.startswith(SCHEME):
         raise WrongUsage(f"{text} is on this machine. A path in the store begins with {SCHEME}")
-    return "/" + text.removeprefix(SCHEME).strip("/")
+    return store_path(text)
 
 
 # By name: options, help, and what does it.

@@ -13,12 +13,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from client.pai_fs.errors import NoRoom, NoSuchPath, PaiFsError
+from client.pai_fs.errors import NoRoom, NoSuchPath, PaiFsError, ThereAlready, WrongUsage
 from client.pai_fs.remote import PIECE, Remote, RemoteEntry
 from client.pai_fs.running import scope
 
 SCHEME = "hdfs://"
 _PART = ".pai-fs-part"
+_STORES_PART = ".longshore-part"  # what the portal calls its own unfinished files
 _A_PART = re.compile(r"\..*\.[0-9a-f]{12}(-\d+)?" + re.escape(_PART), re.DOTALL)
 
 
@@ -65,9 +66,25 @@ def part_of(name: str, mark: str) -> str:
 
 def place(text: str, remote: Remote) -> Location:
     """Return the place of a path. ``hdfs://a/b`` has no host and means /a/b; anything without a scheme is local."""
-    if text.startswith(SCHEME):
-        return RemotePlace("/" + text.removeprefix(SCHEME).strip("/"), remote)
-    return LocalSide(text)
+    return RemotePlace(store_path(text), remote) if text.startswith(SCHEME) else LocalSide(text)
+
+
+def store_path(text: str) -> str:
+    """``hdfs://a/b`` as /a/b. Raises WrongUsage: an address with ``..`` in it would silently be another one."""
+    names = [name for name in text.removeprefix(SCHEME).split("/") if name]
+    if "." in names or ".." in names:
+        raise WrongUsage(f"{text}: a path in the store has no . and no .. in it.")
+    if not _is_text(text):
+        raise WrongUsage(f"{text!r}: a path in the store is UTF-8.")
+    return "/" + "/".join(names)
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 class LocalSide:
@@ -109,6 +126,9 @@ class LocalSide:
     def _look(self, name: str, above: frozenset[tuple[int, int]], found: FoundFiles) -> tuple[int, int] | None:
         """Put it into ``found``. Returns the identity of a folder that is to be walked through."""
         path = self._at(name)
+        if not _is_text(name) or name.endswith(_STORES_PART):
+            found.left_out.append(f"{path} (the store takes no such name)")
+            return None
         try:
             status = path.stat()
         except OSError as error:
@@ -139,8 +159,8 @@ class LocalSide:
         except FileNotFoundError:
             return None
 
-    def there(self, folder: str) -> dict[str, ThereFile]:
-        """The files in the folder by name; empty when it does not exist."""
+    def there(self, folder: str) -> dict[str, ThereFile] | None:
+        """The files in the folder by name; None when it does not exist."""
         found = {}
         try:
             for each in self._at(folder).iterdir():
@@ -149,7 +169,7 @@ class LocalSide:
                     if not each.is_dir():
                         found[each.name] = ThereFile(status.st_size, status.st_mtime)
         except (FileNotFoundError, NotADirectoryError):
-            pass
+            return None
         return found
 
     def require_room(self, name: str, size: int) -> None:
@@ -187,12 +207,12 @@ class LocalSide:
             for data in pieces:
                 file.write(data)
 
-    def put(self, name: str, part: str, pieces: Iterator[bytes]) -> None:
-        """Write all of it or nothing, replacing what exists; ``part`` is its name until then."""
+    def put(self, name: str, part: str, pieces: Iterator[bytes], *, replace: bool) -> None:
+        """Write all of it or nothing; ``part`` is its name until then. Raises ThereAlready."""
         self.start(part)
         try:
             self.add(part, pieces)
-            self.rename(part, name)
+            self.rename(part, name, replace=replace)
         except BaseException:
             self._at(part).unlink(missing_ok=True)
             raise
@@ -202,9 +222,19 @@ class LocalSide:
         with suppress(OSError):
             self._at(name).unlink()
 
-    def rename(self, name: str, target: str) -> None:
-        """Rename it, replacing what exists."""
-        self._at(name).replace(self._at(target))
+    def rename(self, name: str, target: str, *, replace: bool) -> None:
+        """Raises ThereAlready, also for the second of two who do it at once."""
+        if replace:
+            self._at(name).replace(self._at(target))
+            return
+        try:
+            os.link(self._at(name), self._at(target))
+        except FileExistsError:
+            raise ThereAlready(f"{self._at(target)} exists.") from None
+        except OSError:  # a disk without links
+            self._at(name).rename(self._at(target))
+        else:
+            self._at(name).unlink()
 
     def mkdir(self, name: str) -> None:
         self._at(name).mkdir(parents=True, exist_ok=True)
@@ -268,11 +298,11 @@ class RemotePlace:
     def compares(self) -> bool:
         return self._remote.is_portal
 
-    def there(self, folder: str) -> dict[str, ThereFile]:
+    def there(self, folder: str) -> dict[str, ThereFile] | None:
         try:
             entries = self._remote.list(self._at(folder))
         except NoSuchPath:
-            return {}
+            return None
         return {entry.name: ThereFile(entry.size, entry.modified / 1000) for entry in entries if not entry.is_dir}
 
     def require_room(self, name: str, size: int) -> None:
@@ -293,18 +323,18 @@ class RemotePlace:
     def add(self, name: str, pieces: Iterator[bytes]) -> None:
         self._remote.append(self._at(name), pieces)
 
-    def put(self, name: str, part: str, pieces: Iterator[bytes]) -> None:
+    def put(self, name: str, part: str, pieces: Iterator[bytes], *, replace: bool) -> None:
         if self._remote.is_portal:  # which keeps nothing of a write that breaks off
-            return self._remote.create_at_once(self._at(name), pieces)
+            return self._remote.create_at_once(self._at(name), pieces, replace=replace)
         self._remote.create(self._at(part), pieces)
-        self.rename(part, name)
+        self.rename(part, name, replace=replace)
 
     def remove(self, name: str) -> None:
         with suppress(PaiFsError):
             self._remote.delete(self._at(name), recursive=False)
 
-    def rename(self, name: str, target: str) -> None:
-        if self.size(target) is not None:
+    def rename(self, name: str, target: str, *, replace: bool) -> None:
+        if replace and self.size(target) is not None:
             self._remote.delete(self._at(target), recursive=False)
         self._remote.rename(self._at(name), self._at(target))
 

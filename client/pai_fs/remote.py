@@ -16,7 +16,16 @@ import requests
 from requests.adapters import HTTPAdapter
 
 from client.pai_fs.config import Config, session
-from client.pai_fs.errors import Denied, NoRoom, NoSuchPath, NotEmpty, PaiFsError, StillWritten, Unreachable
+from client.pai_fs.errors import (
+    Denied,
+    NoRoom,
+    NoSuchPath,
+    NotEmpty,
+    PaiFsError,
+    StillWritten,
+    ThereAlready,
+    Unreachable,
+)
 
 PIECE = 1 << 20
 TIMEOUT = (5, 60)
@@ -79,8 +88,10 @@ class Remote:
         self._ask("PUT", path, "MKDIRS")
 
     def rename(self, source: str, target: str) -> None:
+        """Raises ThereAlready for the second of two who give a file this name."""
         if not self._ask("PUT", source, "RENAME", destination=target).get("boolean"):
-            raise PaiFsError(f"{source} could not be moved to {target}.")
+            kind = ThereAlready if self.find(target) else PaiFsError
+            raise kind(f"{source} could not be moved to {target}.")
 
     def delete(self, path: str, *, recursive: bool) -> None:
         if not self._ask("DELETE", path, "DELETE", recursive="true" if recursive else "false").get("boolean"):
@@ -102,10 +113,11 @@ class Remote:
             asked = {"op": "CREATE", "overwrite": "true", "length": size}  # the first step alone, which writes nothing
             self._send("PUT", self._url(path), asked, allow_redirects=False).close()
 
-    def create_at_once(self, path: str, chunks: Iterable[bytes]) -> None:
+    def create_at_once(self, path: str, chunks: Iterable[bytes], *, replace: bool) -> None:
         """Write, or replace, in one request, which a portal accepts and a NameNode does not; for files that are small
-        enough to be sent in vain."""
-        self._send_data("PUT", self._url(path), {"op": "CREATE", "overwrite": "true", "data": "true"}, chunks)
+        enough to be sent in vain. Raises ThereAlready."""
+        asked = {"op": "CREATE", "overwrite": "true" if replace else "false", "data": "true"}
+        self._send_data("PUT", self._url(path), asked, chunks)
 
     def create(self, path: str, chunks: Iterable[bytes]) -> None:
         self._write("PUT", path, {"op": "CREATE", "overwrite": "true"}, chunks)
@@ -179,7 +191,9 @@ def _error(answer: requests.Response) -> PaiFsError:
     if kind == "PathIsNotEmptyDirectoryException" or "not empty" in message:
         return NotEmpty(message)
     if answer.status_code == 401:
-        return Denied(f"{message} (pai-fs --config host=... port=... user=... signs in)")
+        return Denied("You are not signed in, or your token has ended: pai-fs --config host=... port=... user=...")
+    if kind == "FileAlreadyExistsException":
+        return ThereAlready(message)
     if kind == "DSQuotaExceededException":
         return NoRoom(message)
     if kind in ("AccessControlException", "SecurityException"):

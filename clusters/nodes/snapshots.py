@@ -7,6 +7,7 @@ those whose time is over.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable, Container, Sequence
 from datetime import timedelta
 
 import structlog
@@ -19,14 +20,18 @@ from clusters.engines.runtime import FaultReason, RuntimeFault
 from clusters.engines.schemes import runtime_for
 from clusters.models import KeptImage, Node
 
-MOST = 10  # of a user; the oldest goes for an eleventh
+MOST = 10  # of a user; of more those go first that did not fail by themselves, then the oldest
+Worth = Callable[[Sequence[int]], Container[int]]  # of the ids of tasks those that failed by themselves
 log = structlog.get_logger()
 
 
-def keep(node: str, container: str, *, username: str, owner: int) -> None:
-    """Keep what is in this container, if that may be and can be done. ``owner``: the id of its task."""
+def keep(node: str, container: str, *, username: str, owner: int, worth: Worth) -> None:
+    """Keep what is in this container, if that may be and can be done, and it is worth more than one that its user has.
+    ``owner``: the id of its task."""
     row = Node.objects.filter(name=node).first()
     if not settings.REWIND or row is None or KeptImage.objects.filter(owner=owner, size__gte=0).exists():
+        return
+    if 0 in _surplus(username, worth, (0, owner)):
         return
     # The row is first: a worker that is killed in between leaves a row without an image, which ``clean_up`` removes.
     image, until = f"{SNAPSHOTS}:{secrets.token_hex(16)}", timezone.now() + timedelta(seconds=settings.REWIND)
@@ -39,8 +44,15 @@ def keep(node: str, container: str, *, username: str, owner: int) -> None:
             snapshot.delete()
         return
     KeptImage.objects.filter(pk=snapshot.pk).update(size=size)
-    mine = KeptImage.objects.filter(username=username).order_by("-until", "-pk").values_list("pk", flat=True)
-    KeptImage.objects.filter(pk__in=list(mine[MOST:])).update(until=timezone.now())
+    KeptImage.objects.filter(pk__in=_surplus(username, worth)).update(until=timezone.now())
+
+
+def _surplus(username: str, worth: Worth, *more: tuple[int, int]) -> list[int]:
+    """The rows of a user beyond those that are kept, by id. ``more``: rows that would be the newest, (id, owner)."""
+    there = KeptImage.objects.filter(username=username, until__gt=timezone.now()).order_by("-until", "-pk")
+    rows = [*more, *there.values_list("pk", "owner")]
+    own = worth([owner for _, owner in rows])
+    return [pk for pk, _ in sorted(rows, key=lambda row: row[1] not in own)[MOST:]]
 
 
 def may_start(user: User, image: str) -> bool:

@@ -266,7 +266,8 @@ def _collect(id: int) -> Sequence[str]:
     try:
         archive.archive(task, claims.renewing(id, claim))
         if task.state == TaskState.FAILED and not is_snapshot(str(task.job.spec.get("image", ""))):
-            snapshots.keep(task.node, task.container_name, username=task.job.username, owner=task.pk)
+            whose = task.job.username
+            snapshots.keep(task.node, task.container_name, username=whose, owner=task.pk, worth=_own_failures)
         schemes.runtime_for(task.node).remove(task.container_name, task.container_id)
         done = True
         code_tar.clean_up()
@@ -278,6 +279,12 @@ def _collect(id: int) -> Sequence[str]:
     finally:
         claims.close(id, claim, collected=done)
     return diagnose_task(id) if done else ()
+
+
+def _own_failures(ids: Sequence[int]) -> set[int]:
+    """The tasks that failed by themselves, not by a fault of the cluster."""
+    rows = Task.objects.filter(pk__in=ids).values_list("pk", "exit")
+    return {id for id, kept in rows if kept and exits.Exit.from_json({"code": 0, **kept}).blame == "your job"}
 
 
 def _with_job(id: int) -> Task | None:

@@ -14,6 +14,7 @@ from jobs.planning.streak import End, Streak, streak
 
 DIAGNOSIS_WAIT = timedelta(seconds=2)  # a retry waits so long for the diagnosis, which may tell it to avoid a node
 LOOKED_BACK = 10  # attempts
+LONG = timedelta(days=1)  # after an attempt that ran for so long, the next failure is none that repeats itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +37,17 @@ def of(ids: Sequence[int]) -> dict[int, Earlier]:
     refused = _refused(ids)
     attempts = Attempt.objects.filter(job__in=ids, number__lt=_CURRENT, number__gte=_CURRENT - LOOKED_BACK)
     rows = attempts.order_by("-number").values_list(
-        *("job_id", "number", "exit_code", "exit", "diagnosis_due", "diagnosis__suspects")
+        *("job_id", "number", "exit_code", "exit", "launched_at", "decided_at", "diagnosis_due", "diagnosis__suspects")
     )
     ends: dict[int, list[End]] = {}
     last: dict[int, tuple[datetime | None, list[str] | None]] = {}
-    for job, number, code, kept, due, suspects in rows:
+    in_a_row: dict[int, int] = {}  # how many there are since one that ran for long
+    for job, number, code, kept, began, ended, due, suspects in rows:
+        if began is not None and ended is not None and ended - began >= LONG:
+            in_a_row.setdefault(job, len(ends.get(job, ())))
         ends.setdefault(job, []).append((number, code, kept))
         last.setdefault(job, (due, suspects))
-    return {job: _earlier(ends[job], refused.get(job, {}), *last[job]) for job in ends}
+    return {job: _earlier(ends[job], in_a_row.get(job), refused.get(job, {}), *last[job]) for job in ends}
 
 
 def to_avoid(refused: Iterable[set[str]]) -> frozenset[str]:
@@ -56,14 +60,18 @@ def to_avoid(refused: Iterable[set[str]]) -> frozenset[str]:
 
 
 def _earlier(
-    ends: list[End], refused: Mapping[int, set[str]], due: datetime | None, suspects: list[str] | None
+    ends: list[End],
+    in_a_row: int | None,
+    refused: Mapping[int, set[str]],
+    due: datetime | None,
+    suspects: list[str] | None,
 ) -> Earlier:
     """Only a task that ran can have shown that its node is at fault, so that the diagnosis is waited for."""
     exit_ = ends[0][2].get("exit") or {}
     return Earlier(
         avoid=to_avoid(refused.get(number, set()) for number, *_ in reversed(ends)) | frozenset(suspects or ()),
         until=due + DIAGNOSIS_WAIT if due and exit_.get("raw_code") is not None else None,
-        streak=streak(ends, 0),
+        streak=streak(ends[:in_a_row], 0),
     )
 
 

@@ -12,6 +12,7 @@ from base.accounts.viewer import Viewer
 from clusters.models import Node
 from jobs.access import may_read_details, role_as_read
 from jobs.history.holdings import types_of
+from jobs.history.ledger import as_read
 from jobs.history.window import TimeWindow
 from jobs.models import Event, Holding, Job
 
@@ -140,7 +141,7 @@ def reasons_of(id: int, viewer: Viewer) -> Reasons | None:
         return Reasons(span, job_exists=job)
     kinds = ("job.placed", "attempt.decided", "job.evicted", "job.retry", "job.ended")
     events = Event.objects.filter(job=span.job_id, attempt=span.attempt, kind__in=kinds).order_by("id")
-    reasons = dict(events.values_list("kind", "reason"))
+    reasons = {event.kind: event.reason for event in as_read(events, viewer)}
     ended = reasons.get("job.evicted") or reasons.get("attempt.decided", "")
     after = reasons.get("job.retry") or ""
     return Reasons(span, reasons.get("job.placed", ""), ended, after, job)

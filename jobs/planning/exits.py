@@ -8,7 +8,7 @@ it is tried again is decided in jobs/planning/retries.py.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from enum import StrEnum
 from signal import Signals
@@ -49,6 +49,14 @@ class StartFault(StrEnum):
     AUTH_REFUSED = "auth_refused"  # by the registry
 
 
+OTHER = "another job"  # of somebody else, in sentences that others read
+# Where sentences of earlier releases name one (user/job), and for whom and why an appointment keeps a node.
+_OTHERS = re.compile(
+    r"(?<=is reserved for )\S+(?=, which can start)|(?<=had borrowed: )\S+(?= of VC )"
+    r"|(?<=only by now, and )\S+(?= of it )|^\S+(?= is evicted for this job)"
+)
+_APPOINTED = re.compile(r": kept for .+? (from \d.+?\)) by the appointment “.*”\.")
+_STRANGER = re.compile(r"(?<=nobody asked for), \S+,(?= is on)")
 KEPT_SIGNALS = frozenset({130, 132, 134, 135, 136, 137, 139, 141, 143})
 _ENDS_FROM_OUTSIDE = frozenset({137, 143})
 _AWAITS_RETRY = re.compile(rf"{RETRY}|(?:Nothing; t|T)he retry follows by itself\.")
@@ -98,7 +106,8 @@ class Exit:
     def from_json(cls, data: Mapping[str, Any]) -> Exit:
         """Read what ``to_json`` wrote. Keys of a newer or older release are ignored or defaulted."""
         known = {f.name for f in fields(cls)}
-        return cls(**{"sentence": "", **{key: value for key, value in data.items() if key in known}})
+        read = {"sentence": "", **{key: value for key, value in data.items() if key in known}}
+        return cls(**read) if read.get("code") != PREEMPTED else cls(**read | {"sentence": nameless(read["sentence"])})
 
 
 def spec_for(code: int) -> ExitSpec:
@@ -205,6 +214,17 @@ def node_lost(node: str, *, slow: bool = False) -> Exit:
         return exit_for(NODE_LOST, f"Node {node} was lost.")
     sentence = f"Node {node} was given up: its host takes connections, but its engine has not answered for too long."
     return exit_for(NODE_LOST, sentence, certainty="likely")
+
+
+def nameless(sentence: str, may_name: Callable[[str], bool] = lambda user: False) -> str:
+    """Leave out of a sentence of an earlier release the job for whom one was evicted, or which was, but those of users
+    that ``may_name`` allows, and what of an appointment or a container is nobody else's affair."""
+
+    def one(found: re.Match[str]) -> str:
+        named = OTHER if found.start() else OTHER.capitalize()
+        return found[0] if may_name(found[0].partition("/")[0]) else named
+
+    return _STRANGER.sub("", _APPOINTED.sub(r": kept \1 by an appointment.", _OTHERS.sub(one, sentence)))
 
 
 def evicted(reason: str) -> Exit:

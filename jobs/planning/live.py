@@ -134,7 +134,8 @@ def _leaves(world: World, job: JobView, tasks: Sequence[TaskView], settled: dict
             if task.node in world.drained:
                 return Eviction(held, f"Node {task.node} is being drained.")
             if span := world.in_the_way(job, task.node):
-                return Eviction(held, f"It makes room for an appointment on {span.sentence([task.node], world.now)}")
+                when = span.sentence_for_others([task.node], world.now)
+                return Eviction(held, f"It makes room for an appointment on {when}")
     return None
 
 

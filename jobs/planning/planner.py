@@ -155,17 +155,17 @@ def _why(owner: JobView, victim: Runner[JobView], own: frozenset[str], now: date
     dedicated = sorted({hold.node for hold in victim.holds} & own)
     if dedicated and job.vc != owner.vc:
         serve = f"Node {dedicated[0]} serves" if len(dedicated) == 1 else f"Nodes {words.listing(dedicated)} serve"
-        reason = f"{serve} VC {owner.vc} only by now, and {owner.title} of it has a right to {held}."
+        reason = f"{serve} VC {owner.vc} only by now, and {exits.OTHER} of it has a right to {held}."
     elif job.is_guest:
-        reason = f"It ran as a guest on room that is reserved for {owner.title}, which can start now."
+        reason = f"It ran as a guest on room that is reserved for {exits.OTHER}, which can start now."
     else:
         reason = (
-            f"VC {job.vc} gives back {held}, which it had borrowed: {owner.title} of VC {owner.vc} has a right to it."
+            f"VC {job.vc} gives back {held}, which it had borrowed: {exits.OTHER} of VC {owner.vc} has a right to it."
         )
     if (lost := victim.lost(now)) >= _TOLD:
         since = "it last said that it saved" if job.saved_at else "it started"
         reason += f" That loses {lost / 3600:,.2f} GPU-hours at most: what it did since {since}."
-    return Eviction(held, reason, owner.id, owner.attempt_number, job.is_guest)
+    return Eviction(held, reason, owner.id, owner.title, owner.attempt_number, job.is_guest)
 
 
 def _in_words(holds: Sequence[Hold]) -> str:

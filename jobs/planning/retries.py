@@ -9,7 +9,7 @@ from typing import Literal
 from base.core import words
 from jobs.planning.exit_table import Reaction
 from jobs.planning.exits import JOB_STOPPED, PREEMPTED, SUCCEEDED, TASK_STOPPED, Exit
-from jobs.planning.streak import LONGEST, SLOW
+from jobs.planning.streak import LONGEST, LONGEST_FOR_EVER, MANY, MOST
 
 Counter = Literal["user", "platform", "resource"]
 
@@ -35,19 +35,22 @@ def decide_retry(
     alike: int = 1,
     random_unit: float,
 ) -> RetryDecision:
-    """The v1 contract, 4.3. ``retry_count`` is the job's (-2 for ever, also after success; -1 for ever after its own
-    failures); the three others count retries made so far; ``alike`` is how many attempts in a row ended in this way;
-    ``random_unit`` in [0, 1) spreads the delays."""
+    """The v1 contract, 4.3, but that no retry goes on without end unless the config asks for it. ``retry_count`` is the
+    job's (-2 for ever, also after success; -1 for ever after its own failures); the three others count retries made so
+    far; ``alike`` is how many attempts in a row ended in this way; ``random_unit`` in [0, 1) spreads the delays."""
     done = {"user": user_retries, "platform": platform_retries, "resource": resource_retries}
     counter = _counter(exit, retry_count)
     if counter is None:
         return RetryDecision(False, None, 0.0, _why_not(exit))
     if counter == "user" and retry_count >= 0 and user_retries >= retry_count:
         return RetryDecision(False, None, 0.0, _used_up(retry_count))
-    is_slow = alike >= SLOW and (counter != "user" or retry_count < 0)
-    delay = 0.0 if exit.code == PREEMPTED else round(_delay(counter, done[counter], random_unit, is_slow), 1)
+    is_slow = alike >= MANY and exit.code != PREEMPTED and (counter != "user" or retry_count < 0)
+    if is_slow and alike >= MOST and retry_count >= 0:
+        return RetryDecision(False, None, 0.0, f"Not tried again: the last {MOST} attempts ended in the same way.")
+    delay = 0.0 if exit.code == PREEMPTED else _delay(counter, done[counter], random_unit)
+    delay = round(max(delay, _slowly(alike, retry_count, random_unit)) if is_slow else delay, 1)
     when = f"in {delay:.0f} s" if delay >= 1 else "now"
-    if is_slow and delay:
+    if is_slow:
         when = f"in {words.duration(int(delay))}, as the last {alike} attempts or more ended in the same way"
     if counter == "platform":
         reason = f"Tried again {when}. This does not use up a retry."
@@ -74,15 +77,21 @@ def _counter(exit: Exit, retry_count: int) -> Counter | None:
     return None
 
 
-_FIRST_AND_LONGEST = {"user": (1.0, 30.0), "platform": (1.0, 60.0), "resource": (10.0, LONGEST)}
-LONGEST_DELAY = timedelta(seconds=max(longest for _, longest in _FIRST_AND_LONGEST.values()))
+_FIRST_AND_LONGEST = {"user": (1.0, 30.0), "platform": (1.0, 60.0), "resource": (10.0, 600.0)}
+LONGEST_DELAY = timedelta(seconds=LONGEST)
 
 
-def _delay(counter: Counter, done: int, random_unit: float, is_slow: bool) -> float:
+def _slowly(alike: int, retry_count: int, random_unit: float) -> float:
+    """Seconds before another try of what failed so often in one way: so growing that ten tries outlast two hours in
+    which a registry is away."""
+    longest = LONGEST if retry_count >= 0 else LONGEST_FOR_EVER
+    return min(longest, 60.0 * 2.0 ** (alike - MANY) * (0.75 + random_unit / 2))
+
+
+def _delay(counter: Counter, done: int, random_unit: float) -> float:
     """Seconds, doubling with each retry, spread by a quarter to each side, and never over the longest. The first retry
-    of user and platform is at once: most faults do not come twice. ``is_slow``: this one does."""
+    of user and platform is at once: most faults do not come twice."""
     first, longest = _FIRST_AND_LONGEST[counter]
-    longest = LONGEST if is_slow else longest
     if counter != "resource":
         if done == 0:
             return 0.0

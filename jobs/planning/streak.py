@@ -11,10 +11,10 @@ from jobs.planning import exits
 from jobs.planning.exit_table import Reaction
 from jobs.planning.exits import Exit
 
-MANY = 3  # after so many attempts that failed in the same way, people are warned that the next may not help
-SLOW = 8  # after so many the pauses grow beyond a minute
-LONGEST = 600.0  # seconds
-_FOR_EVER = (Reaction.ALWAYS_RETRY, Reaction.ALWAYS_BACKOFF_RETRY)
+MANY = 3  # after so many attempts that failed in the same way, people are warned and the pauses grow from a minute on
+MOST = 10  # after so many the job ends, unless its own retryCount says how often it is tried
+LONGEST, LONGEST_FOR_EVER = 3600.0, 600.0  # seconds, the second for those that are tried for ever
+_BY_THE_CLUSTER = (Reaction.ALWAYS_RETRY, Reaction.ALWAYS_BACKOFF_RETRY)
 # An engine says now one of them and now another of the same registry.
 _PULLS = (FaultReason.REGISTRY_UNREACHABLE, FaultReason.REGISTRY_UNKNOWN, FaultReason.PULL_FAILED)
 End = tuple[int, int | None, Mapping[str, Any]]  # Attempt's number, exit_code and exit
@@ -23,12 +23,14 @@ End = tuple[int, int | None, Mapping[str, Any]]  # Attempt's number, exit_code a
 @dataclass(frozen=True, slots=True)
 class Streak:
     """``number`` is the last attempt that is over, ``exit`` how it ended, ``alike`` how many in a row ended so,
-    ``endless`` whether the job is tried again until somebody stops it."""
+    ``endless`` whether the job is tried again until somebody stops it, and ``counted`` whether until its retries are
+    used up."""
 
     number: int
     exit: Exit
     alike: int
     endless: bool
+    counted: bool
     task: str  # label of the task that ended it, or ""
     cause: str = ""  # what its diagnosis calls it, where that was read too
 
@@ -56,9 +58,11 @@ class Streak:
     @property
     def follows(self) -> str:
         if self.endless:
-            slowly = f" Its pauses grow up to {LONGEST / 60:.0f} minutes." if self.alike >= SLOW else ""
-            return f"The job is tried again without end, until somebody stops it.{slowly}"
-        return "The job is tried again until its retries are used up."
+            slowly = f"at pauses of up to {LONGEST_FOR_EVER / 60:.0f} minutes"
+            return f"The job is tried again without end, {slowly}, until somebody stops it, as its retryCount asks."
+        if self.counted:
+            return "The job is tried again until its retries are used up."
+        return f"The job is tried again, at pauses that grow to an hour, and ends with the {MOST}th such failure."
 
 
 def streak(ends: Iterable[End], retry_count: int) -> Streak | None:
@@ -72,8 +76,8 @@ def streak(ends: Iterable[End], retry_count: int) -> Streak | None:
     alike = next((at for at, end in enumerate(newest) if not are_alike(read_exit(*end[1:]), exit_)), len(newest))
     role, index = kept.get("role"), kept.get("index")
     task = f"{role}-{index}" if role and index is not None else ""
-    endless = retry_count < 0 or exit_.spec.reaction in _FOR_EVER
-    return Streak(number, exit_, alike, endless, task, str(kept.get("cause", "")))
+    counted = retry_count >= 0 and exit_.spec.reaction not in _BY_THE_CLUSTER
+    return Streak(number, exit_, alike, retry_count < 0, counted, task, str(kept.get("cause", "")))
 
 
 def read_exit(code: int | None, kept: Mapping[str, Any]) -> Exit:

@@ -201,11 +201,12 @@ class Decision:
 @dataclass(frozen=True, slots=True)
 class Eviction:
     """Why an attempt is evicted: for the job ``owner``, or because its node is drained. ``gives_back`` says in
-    words what."""
+    words what; ``reason``, which the victim's owner reads, does not name ``owner``."""
 
     gives_back: str
     reason: str
     owner: int | None = None
+    owner_title: str = ""
     owner_attempt: int | None = None
     was_guest: bool = False
 

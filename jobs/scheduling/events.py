@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from clusters.placement.fit import Placement
+from jobs.planning import exits
 from jobs.planning.lifecycle import JobState
 from jobs.planning.world import Eviction, HeldTask, JobPlan, TaskChange, TaskView
 
@@ -52,11 +53,13 @@ def placed_event(plan: JobPlan, placements: Sequence[Placement], now: datetime) 
 
 
 def evicted_events(plan: JobPlan, why: Eviction, now: datetime) -> list[NewEvent]:
-    """Make two Events: of the job that is evicted, and of the job that it makes room for."""
+    """Make two Events: of the job that is evicted, and of the job that it makes room for. Each knows the other job by
+    its id, and jobs/history/ledger.py names it."""
     data = {"room": why.gives_back, "owner": why.owner, "victim": plan.job.id, "guest": why.was_guest}
     events = [job_event(plan, now, "job.evicted", None, why.reason, **data)]
     if why.owner is not None:
-        reason = f"{plan.job.title} is evicted for this job: {why.gives_back}. {why.reason}"
+        for_it = why.reason.replace(exits.OTHER, why.owner_title, 1)
+        reason = f"{exits.OTHER.capitalize()} is evicted for this job: {why.gives_back}. {for_it}"
         kind = "job.reclaimed"
         events.append(NewEvent(now, kind, why.owner, why.owner_attempt, reason=reason, data=data))
     return events

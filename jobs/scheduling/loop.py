@@ -295,10 +295,9 @@ class Scheduler:
         if new:
             with self.lease.writing():
                 for node, container in new:
-                    reason = (
-                        f"A container nobody asked for, {container}, is on node {node}. It is removed after a while."
-                    )
-                    Event.objects.create(at=now, kind="container.stranger", node=node, reason=reason)
+                    reason = f"A container nobody asked for is on node {node}. It is removed after a while."
+                    told = {"reason": reason, "data": {"container": container}}
+                    Event.objects.create(at=now, kind="container.stranger", node=node, **told)
         self._strangers = seen
 
     def _watch_registered(self) -> list[Node]:

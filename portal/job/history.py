@@ -9,6 +9,7 @@ from rest_framework.response import Response
 from base.core.errors import NoJob
 from base.core.words import whole
 from jobs import access, queries
+from jobs.history.ledger import as_read
 from portal.shared.api.v1 import V1View
 from portal.shared.jobs import serializers, shapes
 from portal.shared.jobs.base import find_job_for_details, query_number
@@ -59,5 +60,5 @@ class Events(V1View):
         events = list(queries.list_events(row, after=query_number(request, "after", 0))[: limit + 1])
         more = len(events) > limit and limit > 0
         events = events[:limit]
-        items = [shapes.EventItem.of(event) for event in events]
+        items = [shapes.EventItem.of(event) for event in as_read(events, viewer_of(request))]
         return Response({"events": items, "next": events[-1].pk if more else None})

@@ -16,6 +16,7 @@ from base.core import words
 from jobs import access, order, queries
 from jobs.config import web_pages
 from jobs.config.spec import JobSpec
+from jobs.history.ledger import as_read
 from jobs.metrics.use import together
 from jobs.models import Attempt, Event, Job, Task
 from jobs.planning import exits
@@ -59,7 +60,7 @@ class Detail:
     """What a job's page shows above its tabs, without its details (jobs.access) when the viewer may not read that."""
 
     def __init__(self, job: Job, viewer: Viewer) -> None:
-        self.job, self.now = job, timezone.now()
+        self.job, self.viewer, self.now = job, viewer, timezone.now()
         self.spec = JobSpec.from_json(job.spec)
         self.state = shown_state(job.state, job.execution)
         self.is_live = job.state in queries.LIVE
@@ -185,7 +186,7 @@ def events_tab(shown: Detail, params: Mapping[str, str]) -> dict[str, Any]:
         events = events.filter(id__lt=before)
     rows = list(events[: MOST_EVENTS + 1])
     return {
-        "events": [EventLine(event) for event in rows[:MOST_EVENTS]],
+        "events": [EventLine(event) for event in as_read(rows[:MOST_EVENTS], shown.viewer)],
         "older": rows[MOST_EVENTS - 1].pk if len(rows) > MOST_EVENTS else 0,
         "before": before,
         "kind": kind,

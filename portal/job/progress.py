@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 from django.utils import timezone
 
@@ -16,6 +15,7 @@ from jobs.metrics.use import AttemptUse
 from jobs.models import Attempt, Job
 from jobs.planning import exits
 from jobs.planning.lifecycle import TASK_LIVE_STATES, JobState, TaskState
+from jobs.planning.streak import read_exit
 from portal.shared.look.strip import StripFigure
 
 
@@ -159,7 +159,7 @@ def _history(earlier: Sequence[Attempt]) -> list[JobStep]:
     name = f"Attempt {last.number}" if last.number == 1 else f"Attempts 1–{last.number}"
     end = last.completed_at or last.decided_at
     ran = words.duration((end - last.launched_at).total_seconds()) if end and last.launched_at else "did not start"
-    why = _phrase(last.exit)
+    why = _phrase(read_exit(last.exit_code, last.exit).sentence)
     text = f"{ran}, {why}" if why else ran
     has_failed = any(attempt.exit_code and attempt.exit_code != exits.PREEMPTED for attempt in earlier)
     state = JobState.FAILED if has_failed else "done"
@@ -173,8 +173,7 @@ def _end(job: Job, placed: datetime | None) -> JobStep:
     return JobStep(job.state, words.STATES[job.state].word, ran, at=job.completed_at)
 
 
-def _phrase(exit: Mapping[str, Any]) -> str:
-    sentence = str(exit.get("reason") or (exit.get("exit") or {}).get("sentence") or "")
+def _phrase(sentence: str) -> str:
     first = sentence.partition(". ")[0].rstrip(".")
     return first[:1].lower() + first[1:] if first.startswith(("Node ", "The ", "No ")) else first
 

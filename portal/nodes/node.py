@@ -17,6 +17,7 @@ from clusters.models import Node
 from clusters.nodes import services
 from clusters.taken import ports_taken
 from jobs import access
+from jobs.history.ledger import as_read
 from jobs.metrics.read import GpuFigures, gpus_now, node_now
 from jobs.models import Event, Task
 from jobs.planning.lifecycle import TASK_LIVE_STATES
@@ -186,7 +187,7 @@ def _events(name: str, viewer: Viewer) -> list[NodeEvent]:
     last = Event.objects.aggregate(last=Max("id"))["last"] or 0
     rows = Event.objects.filter(id__gt=last - LOOKED_AT, node=name).select_related("job").order_by("-id")
     events = []
-    for event in rows[: 5 * MOST_EVENTS]:
+    for event in as_read(rows[: 5 * MOST_EVENTS], viewer):
         job = event.job
         if job is None or access.may_read_details(viewer, job.username):
             full = f"{job.username}/{job.name}" if job and not job.deleted_at else ""

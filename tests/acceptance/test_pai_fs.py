@@ -232,16 +232,47 @@ def test_a_copy_outlives_the_death_of_the_portal(portal: Portal, wire: Wire, tmp
     assert shell("--hash", "hdfs://shared/survivor").split()[0] == hashlib.sha1(content).hexdigest()
 
 
+@pytest.mark.parametrize("size", [1 << 20, LARGE])
+def test_of_two_machines_the_second_to_end_replaces_nothing_without_f(
+    portal: Portal, wire: Wire, tmp_path: Path, size: int
+) -> None:
+    slow, quick_one = Shell(tmp_path / "one" / "config.json"), Shell(tmp_path / "other" / "config.json")
+    _sign_in(slow, portal, wire.address)
+    _sign_in(quick_one, portal, portal.settings["LONGSHORE_BIND"])
+    slow("-rm", "-f", "hdfs://shared/both")
+    (tmp_path / "mine").write_bytes(os.urandom(size))
+    (tmp_path / "theirs").write_bytes(theirs := os.urandom(size))
+    began = wire.passed
+    wire.hold(size // 2)
+    with ThreadPoolExecutor(1) as copies:
+        copying = copies.submit(slow, "-cp", str(tmp_path / "mine"), "hdfs://shared/both", code=1)
+        try:
+            until(lambda: wire.passed - began > size // 4, LIMIT, what="it is under way")
+            quick_one("-cp", str(tmp_path / "theirs"), "hdfs://shared/both")
+        finally:
+            wire.let_go()
+        assert "/shared/both came there meanwhile, and stays as it is; -f replaces it." in copying.result()
+    assert slow("--hash", "hdfs://shared/both").split()[0] == hashlib.sha1(theirs).hexdigest()
+    assert [path.name for path in (portal.home / "store" / "shared").iterdir() if "both" in path.name] == ["both"]
+
+
 def test_what_does_not_fit_into_the_quota_leaves_nothing(portal: Portal, tmp_path: Path) -> None:
     shell = Shell(tmp_path / "config.json")
     _sign_in(shell, portal, portal.settings["LONGSHORE_BIND"])
     token = {"Authorization": f"Bearer {json.loads(shell.config.read_text())['token']}"}
-    quota = f"http://{portal.settings['LONGSHORE_BIND']}/api/v2/user/admin/storequota"
+    server = f"http://{portal.settings['LONGSHORE_BIND']}"
+    quota, file = f"{server}/api/v2/user/admin/storequota", f"{server}/webhdfs/v1/users/admin/t"
     (tmp_path / "data").mkdir()
     for name, size in (("big", LARGE), ("little", 5)):
         (tmp_path / "data" / name).write_bytes(bytes(size))
     assert httpx.put(quota, json={"storeQuota": f"{LARGE >> 20}m"}, headers=token).is_success
+    too_much = {"op": "CREATE", "length": LARGE + 1}
+
+    def is_counted() -> bool:  # until then nothing is refused
+        return httpx.put(file, params=too_much, headers=token, timeout=LIMIT).status_code == 403
+
     try:
+        until(is_counted, LIMIT, what="the user's files are counted")
         said = shell("-cp", "-r", str(tmp_path / "data"), "hdfs://users/admin/t", code=1)
         assert "All 2 files" in said and "does not fit" in said, said
         assert "t" not in [path.name for path in (portal.home / "store").glob("users/admin/*")]

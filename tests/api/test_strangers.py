@@ -4,16 +4,22 @@ its config. Each part of that has a name of its own here, so what is told is see
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.utils import timezone
 from rest_framework.test import APIClient
 
 from base.models import User
+from clusters.appointments import services as appointments
 from clusters.engines import schemes
+from clusters.models import VcGrant, VirtualCluster
+from jobs.history.ledger import as_read
 from jobs.logs.follow import hub
-from jobs.models import Job
+from jobs.models import Attempt, Event, Job
+from jobs.planning.exits import OTHER
 from tests.api.test_privacy import addresses, by_api
 from tests.builders import make_job
 from tests.cluster import Clock, Cluster
@@ -65,8 +71,124 @@ def test_no_page_and_no_answer_has_a_word_of_its_config(
         assert {word for words in found.values() for word in words} <= {ROLE}
 
 
-def _told(api: Api, browse: Browse, who: User | None, address: str) -> set[str]:
+def _told(api: Api, browse: Browse, who: User | None, address: str, of: tuple[str, ...] = WORDS) -> set[str]:
     answer = (api if by_api(address) else browse)(who).get(address)
     body = b"".join(answer.streaming_content) if answer.streaming else answer.content  # type: ignore[union-attr]
     shown = body.decode(errors="replace")
-    return {word for word in WORDS if word in shown and word not in address}  # what was asked for may be repeated
+    return {word for word in of if word in shown and word not in address}  # what was asked for may be repeated
+
+
+# --- names of others' jobs in what is told of one's own --------------------------------------------------------------
+
+HIDDEN = ("qqowner", "qqbefore", "qqtitle", "qqalice")
+_ROUTES = "/jobs/alice/", "/user/alice/", "alice~"
+
+
+def _claim(cluster: Cluster, alice: User, bob: User, admin: User) -> None:
+    """What bob's job has borrowed goes back to alice's."""
+    for name in "ab":
+        vc = VirtualCluster.objects.create(name=name, capacity=50, max_capacity=100)
+        VcGrant.objects.bulk_create([VcGrant(vc=vc, username=each.username) for each in (alice, bob)])
+    _submit(cluster, bob, "hello", gpus=4, virtualCluster="b")
+    extras = {"dependsOn": [{"job": "qqbefore", "after": "end"}]}
+    _submit(cluster, alice, "qqbefore", gpus=1, virtualCluster="a")
+    _submit(cluster, alice, "qqowner", gpus=2, virtualCluster="a", extras=extras)
+    cluster.finish(Job.objects.get(name="qqbefore"))
+
+
+def _reservation(cluster: Cluster, alice: User, bob: User, admin: User) -> None:
+    """Bob's job is a guest on what is reserved for alice's."""
+    _submit(cluster, alice, "qqbefore", gpus=3)
+    _submit(cluster, alice, "qqowner", gpus=4)
+    _submit(cluster, bob, "hello", gpus=1, extras={"preemptible": True})
+    cluster.finish(Job.objects.get(name="qqbefore"))
+
+
+def _appointment(cluster: Cluster, alice: User, bob: User, admin: User) -> None:
+    """Bob's job leaves a node that is alice's for an hour."""
+    _submit(cluster, bob, "hello", gpus=1)
+    User.objects.filter(pk=alice.pk).update(username="qqalice")
+    when = {"begin": timezone.now(), "end": timezone.now() + timedelta(hours=1)}
+    appointments.write(admin, {"title": "qqtitle", "nodes": ["n1"], "username": "qqalice", **when})
+
+
+def _submit(cluster: Cluster, owner: User, name: str, gpus: int, **values: Any) -> None:
+    cluster.owner = owner
+    cluster.submit(name=name, roles=[{"gpuNumber": gpus}], **values)
+    cluster.settle()
+
+
+@pytest.mark.parametrize("is_old", [False, True])
+@pytest.mark.parametrize("happens", [_claim, _reservation, _appointment])
+def test_what_is_told_of_ones_own_job_does_not_name_those_of_others(
+    api: Api,
+    browse: Browse,
+    settings: Any,
+    tmp_path: Path,
+    alice: User,
+    bob: User,
+    admin: User,
+    happens: Any,
+    is_old: bool,
+) -> None:
+    settings.HOME, settings.JOB_PRIVACY = tmp_path, "owner"
+    cluster = Cluster(alice, Clock())
+    cluster.add_node(gpus=4)
+    happens(cluster, alice, bob, admin)
+    for _ in range(4):
+        cluster.settle()
+    [evicted] = Event.objects.filter(job__username="bob", kind="job.evicted")
+    name = {_claim: "alice/qqbefore", _reservation: "alice/qqowner"}.get(happens, "qqtitle")
+    if is_old:
+        _as_earlier_releases_wrote(evicted, name)
+    # Why a job waits tells who holds what now, which everybody may know.
+    asked = [each for each in addresses() if "hello" in each and any(part in each for part in _ROUTES)]
+    asked = [each for each in asked if "/why" not in each]
+    walked = [f"/timeline?task={evicted.pk}", "/nodes/n1", "/api/v1/nodes/n1"] + [
+        each.replace("alice", "bob").replace("worker", "main") for each in asked
+    ]
+    assert "/jobs/bob/hello/events" in walked and "/api/v1/user/bob/jobs/hello/events" in walked
+    found = {each: words for each in walked if (words := _told(api, browse, bob, each, HIDDEN))}
+    public = {"/nodes/n1": {"qqowner"}, "/api/v1/nodes/n1": {"qqowner"}}  # that it is there, and what it holds
+    assert {each: words for each, words in found.items() if not words <= public.get(each, set())} == {}
+    if happens is not _appointment:
+        assert not _names(evicted, bob, name) and _names(evicted, admin, name)
+        settings.JOB_PRIVACY = "open"
+        assert _names(evicted, bob, name)
+
+
+def _names(event: Event, who: User, name: str) -> bool:
+    return name in as_read([Event.objects.get(pk=event.pk)], who)[0].reason
+
+
+def _as_earlier_releases_wrote(evicted: Event, name: str) -> None:
+    """With the other job's name, or what the appointment is about, in the sentence."""
+
+    def named(text: str) -> str:
+        kept = text.replace(OTHER, name, 1).replace(": kept from", ": kept for user qqalice from")
+        return kept.replace(" by an appointment.", " by the appointment “qqtitle”.")
+
+    Event.objects.filter(pk=evicted.pk).update(reason=named(evicted.reason))
+    Event.objects.create(
+        job=evicted.job, at=evicted.at, kind="job.released", reason=f"{named(evicted.reason)} What was kept ends."
+    )
+    for attempt in Attempt.objects.filter(job=evicted.job, exit_code=-7120):
+        attempt.exit = {**attempt.exit, "reason": named(attempt.exit["reason"])}
+        attempt.exit["exit"]["sentence"] = named(attempt.exit["exit"]["sentence"])
+        attempt.save()
+    stranger = "A container nobody asked for, qqowner-1, is on node n1. It is removed after a while."
+    Event.objects.create(at=evicted.at, kind="container.stranger", node="n1", reason=stranger)
+
+
+def test_who_made_room_is_named_to_those_who_may_read_that_jobs_details(
+    settings: Any, tmp_path: Path, alice: User, bob: User, admin: User
+) -> None:
+    settings.HOME, settings.JOB_PRIVACY = tmp_path, "owner"
+    cluster = Cluster(alice, Clock())
+    cluster.add_node(gpus=4)
+    _claim(cluster, alice, bob, admin)
+    cluster.settle()
+    [event] = Event.objects.filter(kind="job.reclaimed")
+    says = {who.username: as_read([Event.objects.get(pk=event.pk)], who)[0].reason for who in (alice, admin)}
+    assert says["alice"].startswith("Another job is evicted for this job") and "alice/qqbefore of VC a" in says["alice"]
+    assert says["admin"].startswith("bob/hello is evicted for this job")

@@ -8,6 +8,7 @@ import pytest
 
 from base.accounts.viewer import Guest
 from clusters.models import Node, VcGrant, VirtualCluster
+from jobs.history.ledger import as_read
 from jobs.models import Event, Job
 from jobs.waiting.queue import turns_of
 from jobs.waiting.why import turn_of, waiting_reason
@@ -67,10 +68,8 @@ def test_borrowed_room_is_given_back_with_one_event_for_both_and_no_retry_burnt(
     evicted = cluster.job(young)
     assert (evicted.user_retries, evicted.platform_retries, evicted.not_before) == (0, 1, None)
     assert [attempt.exit_code for attempt in cluster.attempts(young)][:1] == [-7120]
-    [told] = Event.objects.filter(job=young, kind="job.evicted")
-    assert "VC b gives back 2 GPUs and 1 CPU core on n1" in told.reason and "alice/owner" in told.reason.replace(
-        cluster.owner.username, "alice"
-    )
+    [told] = as_read(Event.objects.filter(job=young, kind="job.evicted"), cluster.owner)
+    assert f"VC b gives back 2 GPUs and 1 CPU core on n1, which it had borrowed: {owner} of VC a" in told.reason
     assert Event.objects.filter(job=owner, kind="job.reclaimed").count() == 1
     reasons = list(Event.objects.filter(job=young, task="").exclude(reason="").values_list("reason", flat=True))
     assert len(reasons) == len(set(reasons)), "nothing is said twice"

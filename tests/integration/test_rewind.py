@@ -12,6 +12,7 @@ from django.utils import timezone
 from base.core.errors import Forbidden, NotFound
 from base.models import User
 from clusters.engines import schemes
+from clusters.engines.image_names import SNAPSHOTS
 from clusters.models import KeptImage, Node
 from clusters.nodes import snapshots
 from jobs import admission, services
@@ -165,3 +166,29 @@ def test_the_page_has_a_button_for_who_may(
     assert browse(alice).get(f"{answer.url}/ready").headers.get("HX-Refresh") is None
     cluster.settle()
     assert browse(alice).get(f"{answer.url}/ready")["HX-Refresh"] == "true"
+
+
+def test_failures_by_the_cluster_push_no_own_failure_out(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshots, "MOST", 2)
+    jobs, engines = [], cluster.engines.values()
+    for name, code in (("killed", 137), ("mine", 1), ("killed-2", 137), ("other", 3), ("killed-3", 137)):
+        jobs.append(cluster.submit(name=name))
+        cluster.settle()
+        cluster.finish(jobs[-1], code)
+        cluster.settle()
+    assert [bool(snapshots_of(job)) for job in jobs] == [False, True, False, True, False]
+    for node in Node.objects.all():
+        snapshots.clean_up(node)
+    assert KeptImage.objects.count() == 2
+    assert sum(name.startswith(SNAPSHOTS) for engine in engines for name in engine.images) <= 2
+
+
+def test_the_newest_of_own_failures_stay(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshots, "MOST", 2)
+    jobs = []
+    for name in ("a", "b", "c"):
+        jobs.append(cluster.submit(name=name))
+        cluster.settle()
+        cluster.finish(jobs[-1], 1)
+        cluster.settle()
+    assert [bool(snapshots_of(job)) for job in jobs] == [False, True, True]

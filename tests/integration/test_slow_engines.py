@@ -103,7 +103,7 @@ def test_a_worker_that_is_killed_while_it_keeps_a_container_leaves_no_image_with
     monkeypatch.setattr(engine, "keep", killed)
     cluster.finish(job, 1)
     with pytest.raises(SystemExit):
-        snapshots.keep("n1", name, username="alice", owner=cluster.task(job).pk)
+        snapshots.keep("n1", name, username="alice", owner=cluster.task(job).pk, worth=set)
     row = KeptImage.objects.get()
     assert row.image in engine.images and not snapshots_of(cluster.job(job))
     KeptImage.objects.update(until=timezone.now())

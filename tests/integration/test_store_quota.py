@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,26 @@ class TestWrites:
         assert writes.write("/Output/alice/file", [b"x" * 40]) == 40
         with pytest.raises(QuotaExceeded, match="may take 100 B in the store, and 0 B of that is free: 1 B more"):
             writes.write("/alice/file", [b"x"])
+
+    @pytest.mark.parametrize("more", [1, 5, 40 << 10])
+    def test_what_does_not_fit_is_never_said_to_be_as_much_as_what_is_free(
+        self, writes: Writes, settings: Any, more: int
+    ) -> None:
+        settings.STORE_QUOTA = 24 << 20
+        with pytest.raises(QuotaExceeded) as refused:
+            writes.require_room(FILE, (24 << 20) + more)
+        free, needed = re.findall(r"and (\S+ \w+) of that is free: (\S+ \w+) more", refused.value.message)[0]
+        assert free != needed and (more > 5 or (free, needed) == ("25,165,824 B", f"{25_165_824 + more:,} B"))
+
+    def test_a_count_that_ends_while_it_is_refused_does_not_change_the_sentence(
+        self, writes: Writes, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        writes.write(FILE, [b"x" * 100])
+        use = use_of("alice", writes.store)
+        monkeypatch.setattr(use, "_refresh", lambda *given: None)  # the count is late: it still has what is gone
+        monkeypatch.setattr(use, "total", lambda wait: 0)  # and is there a moment after
+        with pytest.raises(QuotaExceeded, match="and 0 B of that is free: 7 B more does not fit"):
+            writes.require_room("/users/alice/other", 7)
 
     def test_a_known_length_is_refused_before_the_first_byte(self, writes: Writes) -> None:
         with pytest.raises(QuotaExceeded):
@@ -190,13 +211,13 @@ class TestCounting:
     def test_a_refusal_looks_again_whether_something_was_deleted_elsewhere(self) -> None:
         now, held = [0.0], iter([90, 10])
         use = QuotaUse(lambda: next(held), clock=lambda: now[0])
-        assert not use.take(20, limit=100)
+        assert use.take(20, limit=100) == 10
         now[0] += store_use.RECENT
-        assert use.take(20, limit=100)
+        assert use.take(20, limit=100) is None
 
     def test_a_store_that_is_down_refuses_nothing_by_its_quota(self, settings: Any, writes: Writes) -> None:
         use = QuotaUse(_unavailable)
-        assert use.take(10**12, limit=100)
+        assert use.take(10**12, limit=100) is None
 
 
 def _unavailable() -> int:
@@ -207,7 +228,6 @@ def _unavailable() -> int:
 
 def test_the_gateway_and_the_pages_write_within_quotas_only() -> None:
     """A write that goes by them would be without limit."""
-    import re
 
     def direct() -> Iterator[str]:
         for path in (*Path("portal/webhdfs").glob("*.py"), *Path("portal/files").glob("*.py")):

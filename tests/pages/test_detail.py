@@ -187,7 +187,7 @@ def test_after_the_third_failure_of_one_kind_pages_warn(browse: Browse, alice: U
     fail_again(job, AWAY, 3)
     client = browse(alice)
     cause = client.get("/jobs/alice/train").context["shown"].cause
-    assert cause.state == "FAILED" and "tried again without end" in cause.lead
+    assert cause.state == "FAILED" and "ends with the 10th such failure" in cause.lead
     for path in ("/jobs", "/"):
         assert '<span class="ls-warn">Failing again and again: The registry' in client.get(path).content.decode()
     Job.objects.update(state="RUNNING", not_before=None)

@@ -7,6 +7,7 @@ import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -54,6 +55,20 @@ class TestLooking:
     def test_a_guest_signs_in_first(self, browse: Browse) -> None:
         assert browse(None).get("/files").status_code == 302
         assert browse(None).post(f"{HOME}?do=delete").status_code == 302
+
+    @pytest.mark.parametrize(
+        "name", ["new\nline", "a\tb", "-lead", " a ", "100%25", "q?x=1&y#z", "é🎉", "[g]*", "a" * 255]
+    )
+    def test_a_file_of_any_name_is_opened_renamed_and_deleted(self, browse: Browse, alice: User, name: str) -> None:
+        put(f"/user/alice/{name}")
+        client, url = browse(alice), f"{HOME}/{quote(name)}"
+        assert url in client.get(HOME).content.decode()
+        assert [client.get(f"{url}{what}").status_code for what in ("", "?do=rename", "?do=delete")] == [200] * 3
+        new = f"{name.strip()[:250]} 2"
+        client.post(f"{url}?do=rename", {"name": new})
+        assert names(client, HOME) == [new]
+        client.post(f"{HOME}/{quote(new)}?do=delete")
+        assert names(client, HOME) == []
 
     @pytest.mark.parametrize("url", ["/files/users/alice", "/files/users", "/files/Container", "/files/shared"])
     def test_no_way_leads_to_an_error_while_nothing_is_there_yet(self, browse: Browse, alice: User, url: str) -> None:
@@ -225,7 +240,7 @@ class TestChanging:
         file = SimpleUploadedFile("large.bin", b"x" * 1025)
         answer = browse(alice).post(f"{HOME}?do=upload", {"file": file, "end": "1"})
         assert answer.status_code == 403
-        assert "2.0 KB in the store, and 1.0 KB of that is free: 1.0 KB more does not fit" in answer.content.decode()
+        assert "2.0 KB in the store, and 1,024 B of that is free: 1,025 B more does not fit" in answer.content.decode()
         assert " 1.0 KB of 2.0 KB " in answer.content.decode()
         with pytest.raises(PathNotFound):
             open_store().stat("/user/alice/large.bin")

@@ -12,6 +12,7 @@ from base.accounts import budget, services
 from clusters.nodes import snapshots
 from jobs.config import extras, problems, spec
 from jobs.config.sweep import parameters
+from jobs.planning.streak import MOST
 from jobs.submitting import drafts, sweeps, templates
 from jobs.web_pages import rights
 from portal.files import tars
@@ -49,6 +50,7 @@ ROWS = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|", (USE / "limits.md").read_te
         ("GB of a folder", (tars.LARGEST >> 30,)),
         ("processes and threads", (settings.TASK_PIDS,)),
         ("people, virtual clusters and links", (rights.MOST_SHARES,)),
+        ("attempts in a row", (MOST,)),
         ("days of such a share", (api._LONGEST // 86_400,)),
     ],
 )

@@ -13,7 +13,6 @@ from jobs.planning import exits, retries
 from jobs.planning.exit_table import TABLE, Reaction
 from jobs.planning.exits import Exit
 from jobs.planning.retries import RetryDecision
-from jobs.planning.streak import LONGEST, SLOW
 
 OURS = {-7501, -7502}
 
@@ -294,24 +293,11 @@ def test_minus_two_goes_on_for_ever_even_after_success_but_not_after_a_stop() ->
     assert not decide(255, retry_count=-2, permanent=True).retry
 
 
-def test_the_clusters_faults_are_tried_again_without_limit_and_cost_no_retry() -> None:
+def test_the_clusters_faults_are_tried_again_and_cost_no_retry() -> None:
     assert decide(-7111, done=10_000) == RetryDecision(
         True, "platform", 60.0, "Tried again in 60 s. This does not use up a retry."
     )
     assert decide(-7112, done=10_000, random_unit=0.5).counter == "resource"
-
-
-def test_what_ends_in_one_way_without_end_is_tried_again_ever_more_slowly_and_says_so() -> None:
-    def decided(code: int, retry_count: int, alike: int) -> RetryDecision:
-        done = dict.fromkeys(("user_retries", "platform_retries", "resource_retries"), 20)
-        return retries.decide_retry(exits.exit_for(code), retry_count=retry_count, alike=alike, random_unit=0.5, **done)
-
-    assert [decided(193, 0, alike).delay for alike in (1, SLOW - 1, SLOW)] == [60, 60, LONGEST]
-    assert decided(193, 0, SLOW).reason.startswith("Tried again in 10 min, as the last 8 attempts or more ended in the")
-    assert (decided(255, -1, SLOW).delay, decided(255, 50, SLOW).delay) == (LONGEST, 30), (
-        "counted ones end by themselves"
-    )
-    assert decided(-7120, 0, SLOW).delay == 0, "an eviction is no failure"
 
 
 def test_the_first_retry_is_at_once_and_later_ones_wait_longer() -> None:

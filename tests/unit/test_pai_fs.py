@@ -292,7 +292,7 @@ class Asked:
     def require_room(self, path: str, size: int) -> None:
         self.calls.append("room")
 
-    def create_at_once(self, path: str, chunks: Iterator[bytes]) -> None:
+    def create_at_once(self, path: str, chunks: Iterator[bytes], *, replace: bool) -> None:
         list(chunks)
         self.calls.append("create")
 

@@ -26,7 +26,9 @@ def test_ends_are_alike_whatever_node_they_name() -> None:
     found = streak([end(3, unreachable("n2")), end(2, unreachable("n1")), end(1, unreachable("n1"))], 0)
     assert found and (found.number, found.alike, found.is_warned, found.task) == (3, 3, True, "worker-1")
     assert found.says.startswith("The last 3 attempts failed in the same way: The registry nowhere.example could not")
-    assert found.says.endswith("The job is tried again without end, until somebody stops it.")
+    assert found.says.endswith(
+        "The job is tried again, at pauses that grow to an hour, and ends with the 10th such failure."
+    )
 
 
 def test_another_end_between_begins_the_count_anew() -> None:
@@ -39,7 +41,7 @@ def test_what_uses_up_retries_ends_unless_there_are_any_number() -> None:
     bad = [end(number, exits.exit_for(255, "worker-0 ended with exit code 3.")) for number in (3, 2, 1)]
     counted, endless = streak(bad, 5), streak(bad, -1)
     assert counted and not counted.endless and counted.says.endswith("until its retries are used up.")
-    assert endless and endless.endless
+    assert endless and endless.endless and endless.says.endswith("until somebody stops it, as its retryCount asks.")
 
 
 def test_who_was_evicted_has_not_failed_however_often() -> None:

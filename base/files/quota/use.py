@@ -48,12 +48,13 @@ class QuotaUse:
         with self._lock:
             return None if self._counted is None else self._counted + self._written + self._writing
 
-    def take(self, size: int, limit: int) -> bool:
-        """Take room for ``size`` more bytes; False when ``limit`` does not have it. Before that the trees are counted
-        again, as something may have been deleted. While nothing is counted yet, everything has room."""
+    def take(self, size: int, limit: int) -> int | None:
+        """Take room for ``size`` more bytes. Where ``limit`` does not have it, returns how much it has, which is less.
+        Before that the trees are counted again, as something may have been deleted. While nothing is counted yet,
+        everything has room."""
         self._refresh(AGE, PATIENCE if self._counted is None else 0.0)
-        if self._take(size, limit):
-            return True
+        if self._take(size, limit) is None:
+            return None
         self._refresh(0.0 if self._is_outdated else RECENT, PATIENCE)
         return self._take(size, limit)
 
@@ -72,11 +73,12 @@ class QuotaUse:
         """Something was deleted or became smaller: the next total, and the next refusal, need a new count."""
         self._is_outdated = True
 
-    def _take(self, size: int, limit: int) -> bool:
+    def _take(self, size: int, limit: int) -> int | None:
         with self._lock:
-            has_room = self._counted is None or self._counted + self._written + self._writing + size <= limit
-            self._writing += size if has_room else 0
-            return has_room
+            if self._counted is None or (free := limit - self._counted - self._written - self._writing) >= size:
+                self._writing += size
+                return None
+            return free
 
     def _refresh(self, age: float, wait: float) -> None:
         with self._lock:

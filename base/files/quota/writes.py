@@ -130,12 +130,11 @@ class _Room:
         more = max(0, size - self.freed) - self.taken
         if more <= 0:
             return
-        if not self.use.take(more, self.limit):
-            free = max(0, self.limit - (self.use.total(wait=0.0) or 0) + self.taken)
+        if (left := self.use.take(more, self.limit)) is not None:
+            free, needed = words.told_apart(max(0, left + self.taken), size - self.freed)
             raise QuotaExceeded(
-                f"The files of {self.owner} may take {words.size(self.limit)} in the store, and {words.size(free)} of"
-                f" that is free: {words.size(size - self.freed)} more does not fit. Delete files, or ask an admin for"
-                " more room."
+                f"The files of {self.owner} may take {words.size(self.limit)} in the store, and {free} of that is"
+                f" free: {needed} more does not fit. Delete files, or ask an admin for more room."
             )
         self.taken += more
 

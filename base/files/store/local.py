@@ -140,9 +140,15 @@ class LocalStore(Store):
         with _translated(source):
             old.lstat()
         with _translated(target):
-            if new.exists() and not overwrite:
-                raise FileExistsError
-            old.replace(new)
+            if overwrite:
+                old.replace(new)
+            elif old.is_dir():
+                if new.exists():
+                    raise FileExistsError
+                old.replace(new)
+            else:  # of two at once the second is refused
+                os.link(old, new, follow_symlinks=False)
+                old.unlink()
 
     def clean_up(self, age: float = PART_AGE) -> int:
         folder, swept = self.root / PARTS.lstrip("/"), 0

@@ -3,10 +3,21 @@ scheduler and the workers need not load it to read nodes."""
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Annotated, Any, overload
 
-from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import (
+    AliasPath,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+)
+from pydantic_core import CoreSchema, core_schema
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -51,3 +62,31 @@ class V1Answer(BaseModel):
 def called(path: str, **more: Any) -> Any:
     """The field is this attribute of the value, or one of an attribute: ``row.name``."""
     return Field(validation_alias=AliasPath(*path.split(".")), **more)
+
+
+def absent() -> Any:
+    """``Field(default_factory=absent)``: may be left out, which is None here, and null is refused."""
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """In an annotation: all of a text matches ``pattern``, which the document shows; ``sentence`` says that it does
+    not."""
+
+    pattern: str
+    sentence: str
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self._check, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {**handler(schema), "pattern": f"^{self.pattern}$"}
+
+    def refusal(self, value: str) -> Exception:
+        return ValueError(self.sentence)
+
+    def _check(self, value: str) -> str:
+        if not re.fullmatch(self.pattern, value, re.ASCII):
+            raise self.refusal(value)
+        return value

@@ -12,7 +12,7 @@ from typing_extensions import TypedDict  # pydantic reads no other before Python
 
 from base.core import words
 from base.core.errors import BadRequest
-from base.core.values import milliseconds, one_of
+from base.core.values import Matches, absent, milliseconds, one_of
 from clusters.engines.schemes import HOST, check_endpoint
 from clusters.models import Node
 from clusters.nodes.queries import views_of
@@ -36,17 +36,6 @@ def _no_space(value: str) -> str:
     if any(character.isspace() for character in _printable(value)):
         raise ValueError("must not contain white space")
     return value
-
-
-def matching(pattern: re.Pattern[str], otherwise: str) -> AfterValidator:
-    """Checks that all of a text matches the pattern; ``otherwise`` says what it must."""
-
-    def check(value: str) -> str:
-        if not pattern.fullmatch(value):
-            raise ValueError(otherwise)
-        return value
-
-    return AfterValidator(check)
 
 
 def _exporter(value: str) -> str:
@@ -79,14 +68,15 @@ def _ranged(value: list[int]) -> list[int]:
 
 
 _NAME = "must begin with a letter or digit and have only letters, digits, '_', '.' and '-', 63 at most"
-Name = Annotated[str, matching(NAME, _NAME)]
-Host = Annotated[str, matching(HOST, "must be a host name or an IP address")]
+Name = Annotated[str, Matches(NAME.pattern, _NAME)]
+Host = Annotated[str, Matches(HOST.pattern, "must be a host name or an IP address")]
 Endpoint = Annotated[str, AfterValidator(check_endpoint)]
 GpuId = Annotated[str, Field(min_length=1, max_length=64), AfterValidator(_no_space)]
 GpuType = Annotated[str, Field(max_length=256), AfterValidator(_no_space)]
 Pem = Annotated[str, Field(min_length=1, max_length=65_536)]
 Exporter = Annotated[str, Field(max_length=255), AfterValidator(_exporter)]
 LabelValue = Annotated[str, Field(max_length=256), AfterValidator(_printable)]
+Labels = Annotated[dict[str, LabelValue], Field(max_length=64), AfterValidator(_labels)]
 Port = Annotated[int, Field(ge=1024, le=65_535)]
 Ports = Annotated[list[Port], Field(min_length=2, max_length=2), AfterValidator(_ranged)]
 AnyPort = Annotated[int, Field(ge=1, le=65_535)]
@@ -117,28 +107,20 @@ class Tls(NodeBody):
 class NodeChange(NodeBody):
     """PUT /nodes/:name. What is absent stays as it is."""
 
-    name: Name | None = None
-    endpoint: Endpoint | None = None
-    address: Host | None = None
-    gpuNumber: int | None = Field(None, ge=0, le=1024)
-    gpus: list[Gpu] | None = Field(None, max_length=1024)
-    gpuType: GpuType | None = None
-    cpuNumber: int | None = Field(None, ge=1, le=65_536)
-    memoryMB: int | None = Field(None, ge=64, le=2**31 - 1)
-    portRange: Ports | None = None
-    fixedPorts: Annotated[list[FixedPorts], Field(max_length=64)] | None = None
-    network: Literal["host", "bridge"] | None = None
-    gpuExporter: Exporter | None = None
-    labels: Annotated[dict[str, LabelValue], Field(max_length=64), AfterValidator(_labels)] | None = None
-    tls: Tls | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _null_is_no_value(cls, value: Any) -> Any:
-        if isinstance(value, dict) and None in value.values():
-            key = next(key for key, held in value.items() if held is None)
-            raise ValueError(f'"{key}" must not be null; leave it out instead')
-        return value
+    name: Name = Field(default_factory=absent)
+    endpoint: Endpoint = Field(default_factory=absent)
+    address: Host = Field(default_factory=absent)
+    gpuNumber: int = Field(default_factory=absent, ge=0, le=1024)
+    gpus: list[Gpu] = Field(default_factory=absent, max_length=1024)
+    gpuType: GpuType = Field(default_factory=absent)
+    cpuNumber: int = Field(default_factory=absent, ge=1, le=65_536)
+    memoryMB: int = Field(default_factory=absent, ge=64, le=2**31 - 1)
+    portRange: Ports = Field(default_factory=absent)
+    fixedPorts: Annotated[list[FixedPorts], Field(max_length=64)] = Field(default_factory=absent)
+    network: Literal["host", "bridge"] = Field(default_factory=absent)
+    gpuExporter: Exporter = Field(default_factory=absent)
+    labels: Labels = Field(default_factory=absent)
+    tls: Tls = Field(default_factory=absent)
 
     @model_validator(mode="after")
     def _gpus_once(self) -> NodeChange:
@@ -299,6 +281,7 @@ def _held_reason(held: dict[str, list[Any]]) -> str:
     return f"A container that should not be there still has {' and '.join(parts)}."
 
 
+_NULL = "must not be null; leave it out instead"
 _PLAIN = {
     "missing": "is required",
     "extra_forbidden": "is not a known field",
@@ -322,8 +305,8 @@ _PLAIN = {
 
 def _problems(error: ValidationError) -> list[tuple[str, str]]:
     pairs = []
-    for problem in error.errors(include_url=False, include_input=False):
+    for problem in error.errors(include_url=False):
         path = ".".join(str(part) for part in problem["loc"] if part != "[key]")[:80]
-        plain = _PLAIN.get(problem["type"])
+        plain = _PLAIN.get(problem["type"]) if problem["input"] is not None else _NULL
         pairs.append((path, plain.format(**problem.get("ctx", {})) if plain else problem["msg"]))
     return pairs

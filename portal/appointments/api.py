@@ -14,13 +14,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from typing_extensions import TypedDict
 
-from base.core.values import local_time, milliseconds
+from base.core.values import absent, local_time, milliseconds
 from base.models import User
 from clusters.appointments import services
 from clusters.appointments.queries import as_value, rows
 from clusters.models import Appointment
 from clusters.vcs.grants import usable_by
-from portal.shared.api.bodies import SEEN, STORABLE, Flag, ShortText, V1Body, WholeNumber, absent, read
+from portal.shared.api.bodies import SEEN, STORABLE, Flag, ShortText, V1Body, WholeNumber, read
 from portal.shared.api.openapi import Message, errors
 from portal.shared.api.v1 import V1View, message_response
 from portal.shared.viewer import admin_of, user_of

@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from typing_extensions import TypedDict  # pydantic reads no other before Python 3.12
 
 from base.core.values import V1Answer
-from portal.shared.api.bodies import Matches, Password, V1Body, WholeNumber, read
+from portal.shared.api.bodies import Password, V1Body, V1Matches, WholeNumber, read
 from portal.shared.api.openapi import errors
 from portal.shared.api.v1 import V1View
 from portal.sign_in.passwords import make_token
@@ -21,7 +21,7 @@ _NO_USERNAME = r'with value "{value}" fails to match the required pattern: /^[\w
 
 
 class TokenRequest(V1Body):
-    username: Annotated[str, Field(min_length=1), Matches(r"[\w.-]+", _NO_USERNAME)]
+    username: Annotated[str, Field(min_length=1), V1Matches(r"[\w.-]+", _NO_USERNAME)]
     password: Password
     expiration: Annotated[WholeNumber, Field(ge=60, le=604_800, description="Seconds.")] = 86_400
 

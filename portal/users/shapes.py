@@ -15,18 +15,17 @@ from pydantic import AfterValidator, Field, ValidationInfo, ValidatorFunctionWra
 from pydantic_core import PydanticKnownError
 from typing_extensions import TypedDict
 
-from base.core.values import V1Answer, called
+from base.core.values import V1Answer, absent, called
 from clusters.vcs.rules import MOST_PRIORITY
 from portal.shared.api.bodies import (
     STORABLE,
     Flag,
-    Matches,
     Password,
     Quota,
     ShortText,
     V1Body,
+    V1Matches,
     WholeNumber,
-    absent,
     invalid_value,
 )
 
@@ -46,8 +45,8 @@ _NO_USERNAME = 'with value "{value}" fails to match the username pattern'
 _NO_GROUPNAME = 'with value "{value}" fails to match the groupname pattern'
 _SIGNS_OF_PAT = "must only contain alpha-numeric and underscore characters"
 
-_Username = Annotated[str, Field(min_length=1, max_length=64), Matches("[A-Za-z0-9_.-]+", _NO_USERNAME)]
-_Groupname = Annotated[str, Field(min_length=1, max_length=64), Matches("[A-Za-z0-9_]+", _NO_GROUPNAME)]
+_Username = Annotated[str, Field(min_length=1, max_length=64), V1Matches("[A-Za-z0-9_.-]+", _NO_USERNAME)]
+_Groupname = Annotated[str, Field(min_length=1, max_length=64), V1Matches("[A-Za-z0-9_]+", _NO_GROUPNAME)]
 _Names = Annotated[list[Annotated[str, Field(min_length=1)]], Field(max_length=1000)]
 _Email = Annotated[str, STORABLE, AfterValidator(_email)]
 
@@ -138,11 +137,11 @@ class NewUser(V1Body):
 
 
 class GrantText(V1Body):
-    virtual_clusters: Annotated[str, Matches("[A-Za-z0-9_,]*", _NO_NAMES)] = ""
+    virtual_clusters: Annotated[str, V1Matches("[A-Za-z0-9_,]*", _NO_NAMES)] = ""
 
 
 class GithubPat(V1Body):
-    pat: Annotated[str, Matches("[A-Za-z0-9_]*", _SIGNS_OF_PAT)] = Field(
+    pat: Annotated[str, V1Matches("[A-Za-z0-9_]*", _SIGNS_OF_PAT)] = Field(
         alias="githubPAT", description="Empty clears it. Only that there is one is kept."
     )
 

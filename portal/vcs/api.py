@@ -16,12 +16,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from base.core.errors import LongshoreError, NoVirtualCluster
-from base.core.values import V1Answer, called
+from base.core.values import V1Answer, absent, called
 from clusters.nodes.serializers import Resources
 from clusters.vcs import services
 from clusters.vcs.queries import VcView, load_vcs
 from clusters.vcs.rules import DEFAULT_VC, MOST_PRIORITY
-from portal.shared.api.bodies import Flag, Number, Quota, ShortText, V1Body, WholeNumber, absent, invalid_value, read
+from portal.shared.api.bodies import Flag, Number, Quota, ShortText, V1Body, WholeNumber, invalid_value, read
 from portal.shared.api.openapi import Message, errors
 from portal.shared.api.v1 import V1View, fields, message_response, plain
 from portal.shared.viewer import reader_of, user_of, viewer_of

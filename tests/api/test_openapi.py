@@ -129,6 +129,9 @@ def test_a_body_is_shown_with_the_limits_by_which_it_is_checked(schema: dict[str
     for model, field in (("NewUser", "password"), ("PasswordChange", "newPassword"), ("TokenRequest", "password")):
         shown = shapes[model]["properties"][field]
         assert (shown["minLength"], shown["maxLength"]) == (6, 1024)
+    name = shapes["NodeChange"]["properties"]["name"]  # null is refused, so it is not offered
+    assert (name["type"], name["pattern"]) == ("string", "^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$")
+    assert shapes["StopValue"]["properties"]["value"]["const"] == "STOP"
 
 
 def is_shown(model: type) -> bool:

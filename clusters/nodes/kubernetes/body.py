@@ -10,9 +10,9 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 from typing_extensions import TypedDict
 
-from base.core.values import milliseconds
+from base.core.values import Matches, milliseconds
 from clusters.models import Cluster, Node
-from clusters.nodes.serializers import NodeBody, NodeObject, Ports, matching, node_objects
+from clusters.nodes.serializers import NodeBody, NodeObject, Ports, node_objects
 
 ENDPOINT = "kubernetes://"
 _LABEL = re.compile(r"([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
@@ -26,8 +26,8 @@ def _selector(value: dict[str, str]) -> dict[str, str]:
 
 
 _SAYS = "must have only small letters, digits and '-' within, {} at most"
-Name = Annotated[str, matching(re.compile(r"[a-z0-9]([a-z0-9-]{0,28}[a-z0-9])?"), _SAYS.format(30))]
-Namespace = Annotated[str, matching(re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"), _SAYS.format(63))]
+Name = Annotated[str, Matches("[a-z0-9]([a-z0-9-]{0,28}[a-z0-9])?", _SAYS.format(30))]
+Namespace = Annotated[str, Matches("[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", _SAYS.format(63))]
 Selector = Annotated[dict[str, str], Field(max_length=16), AfterValidator(_selector)]
 Kubeconfig = Annotated[str, Field(min_length=1, max_length=65_536)]
 

@@ -6,9 +6,7 @@ form has only texts, so a number or a truth may be a text everywhere.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
 from pydantic import (
@@ -17,18 +15,17 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    GetCoreSchemaHandler,
-    GetJsonSchemaHandler,
     ValidationError,
     WithJsonSchema,
 )
 from pydantic.alias_generators import to_camel
-from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+from pydantic_core import PydanticCustomError
 from rest_framework.request import Request
 
 from base.accounts.passwords import LONGEST
 from base.core import words
 from base.core.errors import BadRequest
+from base.core.values import Matches
 from jobs.config import coerce, v1_words
 from portal.shared.api.v1 import fields, plain
 
@@ -76,28 +73,11 @@ def invalid_value(sentence: str) -> PydanticCustomError:
     return PydanticCustomError("v1", "{v1}", {"v1": sentence})
 
 
-def absent() -> Any:
-    """``Field(default_factory=absent)``: may be left out, which is None here, and null is refused."""
-    return None
+class V1Matches(Matches):
+    """Its sentence may have the value in it."""
 
-
-@dataclass(frozen=True, slots=True)
-class Matches:
-    """Demands that all of a text matches ``pattern``; ``sentence`` says that it does not."""
-
-    pattern: str
-    sentence: str
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_after_validator_function(self._check, handler(source))
-
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        return {**handler(schema), "pattern": f"^{self.pattern}$"}
-
-    def _check(self, value: str) -> str:
-        if not re.fullmatch(self.pattern, value, re.ASCII):
-            raise invalid_value(self.sentence.format(value=value))
-        return value
+    def refusal(self, value: str) -> Exception:
+        return invalid_value(self.sentence.format(value=value))
 
 
 def _storable(value: str) -> str:

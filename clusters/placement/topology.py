@@ -125,7 +125,8 @@ class Domains:
         that will do."""
         chosen = [path]
         while len(chosen[0]) < level:
-            parts = [part for each in chosen for part in self._parts.get(each, ())]
+            above = {*chosen}
+            parts = [part for part in self._of_level[len(chosen[0]) + 1] if part[:-1] in above]
             sizes = sorted((sum(room[name][1] for name in self._names(part, room)), part) for part in parts)
             fewer, left = list[Path](), tasks
             while sizes and left > 0:
@@ -140,12 +141,3 @@ class Domains:
 
     def _names(self, path: Path, room: Room) -> list[str]:
         return [name for name in self._of_level[len(path)][path] if name in room]
-
-    @cached_property
-    def _parts(self) -> dict[Path, list[Path]]:
-        """The domains that each one consists of."""
-        parts: dict[Path, list[Path]] = {}
-        for level in self._of_level[1:]:
-            for path in level:
-                parts.setdefault(path[:-1], []).append(path)
-        return parts

@@ -33,11 +33,6 @@ class Topology(NamedTuple):
         return (node,) if self.level == LEVEL_NODE else path_of(labels)[: self.level]
 
     @property
-    def config_value(self) -> int | str:
-        """The level as a config has it."""
-        return "node" if self.level == LEVEL_NODE else self.level
-
-    @property
     def says(self) -> str:
         where = (
             "on one node" if self.level == LEVEL_NODE else f"in one domain of level {self.level} of the label topology"

@@ -129,14 +129,13 @@ def _no_level(nodes: Sequence[NodeView], offered: Sequence[NodeView], asked: Top
 
 def _nearest_domain(offered: Sequence[FreeNode], demands: Sequence[Demand]) -> Blocker:
     """Which of the domains that are required would need the least to hold them all."""
-    asked = demands[0].topology
-    tasks = Counter(demand.role for demand in demands)
-    parts = domains_of(offered, asked)
-    lacks = {path: _lacks_in_domain(frees, shapes_of(demands), tasks) for path, frees in parts.items()}
-    path = min(parts, key=lambda path: (lacks[path][0], path))
-    says = f"{asked.says}. The nearest is {'/'.join(path)}, with {lacks[path][1]}."
-    node = min(free.node.name for free in parts[path])
-    return Blocker("topology", says, need=str(len(demands)), node=node)
+    asked, tasks = demands[0].topology, Counter(demand.role for demand in demands)
+    parts = domains_of(offered, asked).items()
+    _, path, there = min(
+        (short, path, says) for path, frees in parts for short, says in [_lacks(frees, demands, tasks)]
+    )
+    says = f"{asked.says}. The nearest is {'/'.join(path)}, with {there}."
+    return Blocker("topology", says, need=str(len(demands)))
 
 
 def domains_of(frees: Iterable[FreeNode], asked: Topology) -> dict[tuple[str, ...], list[FreeNode]]:
@@ -146,19 +145,18 @@ def domains_of(frees: Iterable[FreeNode], asked: Topology) -> dict[tuple[str, ..
     return parts
 
 
-def _lacks_in_domain(
-    frees: Sequence[FreeNode], shapes: Sequence[Demand], tasks: Mapping[str, int]
+def _lacks(
+    frees: Sequence[FreeNode], demands: Sequence[Demand], tasks: Mapping[str, int]
 ) -> tuple[tuple[int, int], str]:
     """How many tasks do not fit there, and how many GPUs are missing; and in words what there is."""
     short, says = 0, "room for each role, but not for all at once"
-    for shape in shapes:
+    for shape in shapes_of(demands):
         there = [free for free in frees if free.fits(shape) and not bars(free.node, shape)]
         room = sum(copies(shape, free.cpus, free.memory_mb, free.free_gpus(shape.gpu_type)) for free in there)
         if room < tasks[shape.role]:
             says = f"room for {room} of {tasks[shape.role]} {shape.role} tasks" if not short else says
             short += tasks[shape.role] - room
-    needed = sum(tasks[shape.role] * shape.gpus for shape in shapes)
-    gpus = max(0, needed - sum(free.free_gpus(shapes[0].gpu_type) for free in frees))
+    gpus = max(0, sum(demand.gpus for demand in demands) - sum(free.free_gpus(demands[0].gpu_type) for free in frees))
     return (short, gpus), says + (f": {words.count(gpus, 'GPU')} more must come free there" if gpus else "")
 
 

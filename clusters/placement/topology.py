@@ -33,11 +33,6 @@ class Topology(NamedTuple):
         return (node,) if self.level == LEVEL_NODE else path_of(labels)[: self.level]
 
     @property
-    def config_value(self) -> int | str:
-        """The level as a config has it."""
-        return "node" if self.level == LEVEL_NODE else self.level
-
-    @property
     def says(self) -> str:
         where = (
             "on one node" if self.level == LEVEL_NODE else f"in one domain of level {self.level} of the label topology"
@@ -125,7 +120,8 @@ class Domains:
         that will do."""
         chosen = [path]
         while len(chosen[0]) < level:
-            parts = [part for each in chosen for part in self._parts.get(each, ())]
+            above = {*chosen}
+            parts = [part for part in self._of_level[len(chosen[0]) + 1] if part[:-1] in above]
             sizes = sorted((sum(room[name][1] for name in self._names(part, room)), part) for part in parts)
             fewer, left = list[Path](), tasks
             while sizes and left > 0:
@@ -140,12 +136,3 @@ class Domains:
 
     def _names(self, path: Path, room: Room) -> list[str]:
         return [name for name in self._of_level[len(path)][path] if name in room]
-
-    @cached_property
-    def _parts(self) -> dict[Path, list[Path]]:
-        """The domains that each one consists of."""
-        parts: dict[Path, list[Path]] = {}
-        for level in self._of_level[1:]:
-            for path in level:
-                parts.setdefault(path[:-1], []).append(path)
-        return parts

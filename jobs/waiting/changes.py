@@ -15,7 +15,7 @@ from typing import Any, Generic
 from base.core import words
 from clusters.placement.fit import Demand, NodeView, Placement
 from clusters.placement.free import FreeNodes
-from clusters.placement.topology import Topology
+from clusters.placement.topology import LEVEL_NODE, Topology
 from jobs.planning.queue.reclaim import without
 from jobs.planning.queue.scene import LAST, JobT, KnownJob, Scene, SchedulableJob
 from jobs.planning.turns import Move, Turn, turns
@@ -93,7 +93,7 @@ class _ChangeSearch(Generic[JobT]):
         """No domain is required any more, but as close together as there is room."""
         asked = self.demands[0].topology
         if asked.is_required:
-            level = asked.config_value
+            level = "node" if asked.level == LEVEL_NODE else asked.level
             shape = tuple(replace(demand, topology=Topology(asked.level)) for demand in self.demands)
             sentence = "Let its tasks be further apart if need be (extras.topology: prefer instead of require)."
             yield from self._if_it_starts(sentence, {"topology": {"prefer": level}}, shape)

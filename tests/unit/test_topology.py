@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from clusters.placement.blockers import blockers
@@ -309,3 +309,37 @@ def test_where_nodes_have_it_the_work_grows_with_the_nodes() -> None:
 
     for topology in (RACK, NEAREST, HALL, NODE):
         assert calls(800, topology) < 5 * calls(200, topology)
+
+
+# --- in the queue ----------------------------------------------------------------------------------------------------
+
+JOBS = st.lists(
+    st.builds(
+        job,
+        st.just(0),
+        st.integers(1, 6),
+        st.integers(1, 3),
+        st.sampled_from([NEAREST, RACK, HALL, NODE]),
+        seconds=st.integers(1, 60),
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(JOBS, st.booleans())
+def test_starts_and_reservations_keep_to_required_domains_and_all_start(listed: list[Played], known: bool) -> None:
+    play = Play(racks(0, 0, 0, 0))
+    for id, one in enumerate(listed, 1):
+        if FreeNodes(play.nodes).place(one.shape) is not None:
+            play.waiting.append(replace(one, id=id, since=f"{id:03}", most=one.seconds if known else None))
+    could = {one.id for one in play.waiting}
+    labels = {one.name: one.labels for one in play.nodes}
+    for _ in range(80):
+        for turn in play.step(10):
+            topology, kept = turn.job.shape[0].topology, turn.reservation
+            for names in ([place.node for place in turn.placements], kept.nodes if kept else ()):
+                domains = {topology.domain(name, labels[name]) for name in names}
+                assert len(domains) <= 1 or not topology.is_required
+    assert could == play.started.keys()

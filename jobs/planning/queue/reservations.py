@@ -19,7 +19,7 @@ from typing import Generic
 from clusters.placement.fit import Demand, FreeNode, NodeView, Placement, Wanted, asked_of_node
 from clusters.placement.free import FreeNodes
 from clusters.placement.shares import Hold
-from clusters.placement.topology import Domains, Topology
+from clusters.placement.topology import NEAREST, Domains, Topology
 from jobs.planning.queue.scene import JobT, Scene
 
 Lack = tuple[int, int, int]  # GPUs, cores and MB that must still come free
@@ -68,10 +68,11 @@ def nearest(
         if node.dedicated_to in ("", vc) and (free := free_nodes.free(node.name)) is not None
     }
     search = _OneByOne(demands, frees, reservations, ends, now, could, free_nodes.wanted)
-    if len(demands) == 1 or not (demands[0].topology.is_required or any(demand.gpus for demand in demands)):
-        found = search.among(frees)
-    else:
+    asks = demands[0].topology != NEAREST or any(demand.gpus for demand in demands)
+    if len(demands) > 1 and asks:
         found = search.in_domains(demands[0].topology, free_nodes.domains)
+    else:
+        found = search.among(frees)
     if found is not None:
         latest, _, chosen = found
         return chosen, None if latest == UNKNOWN else latest

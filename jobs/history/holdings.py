@@ -17,6 +17,7 @@ from base.core.bulk import Row, insert_values, update_rows
 from base.core.values import milliseconds
 from clusters.models import Node
 from jobs.config.spec import JobSpec
+from jobs.history import past_use
 from jobs.models import Holding, Prediction, Task
 from jobs.planning import exits
 from jobs.planning.exits import Exit
@@ -105,10 +106,11 @@ def open_rows(rows: Sequence[Row]) -> None:
 
 
 def close_rows(ends: Iterable[tuple[int, Exit | None]], now: datetime) -> None:
-    """Close the rows of these tasks, each with the exit that says how its part of the attempt ended. One that has no
-    row, or a closed one, is no error."""
-    at = milliseconds(now)
-    rows = [(at, outcome_of(exit_), exit_.code if exit_ is not None else None, id) for id, exit_ in ends]
+    """Close the rows of these tasks, each with the exit that says how its part of the attempt ended, and add what they
+    held to what their users used lately. One that has no row, or a closed one, is no error."""
+    at, exit_of = milliseconds(now), dict(ends)
+    exits_ = [(id, exit_of[id]) for id in past_use.count(list(exit_of), now)]
+    rows = [(at, outcome_of(exit_), exit_.code if exit_ is not None else None, id) for id, exit_ in exits_]
     update_rows(Holding, ["ended", "outcome", "exit_code"], ["id"], rows)
 
 

@@ -19,6 +19,7 @@ from base.wakes.lease import Lease
 from clusters.models import Node
 from jobs.containers import discard
 from jobs.models import Event, Job, Task
+from jobs.planning.lifecycle import JobState
 from jobs.planning.world import PARK_FOR, JobPlan, Plan
 from jobs.scheduling import orders
 from jobs.scheduling.events import NewEvent, job_event
@@ -38,6 +39,8 @@ def apply(plan: Plan, now: datetime, lease: Lease) -> int:
             Node.objects.filter(name=name).update(held=held, updated_at=now)
         for ids in chunks(plan.collected):
             Task.objects.filter(id__in=ids).update(collected=True)
+        for some in chunks(plan.keeps):
+            Job.objects.filter(id__in=some, state=JobState.WAITING).update(keeps_turn=True, changed_at=now)
         if plan.purge:
             discard.note(plan.purge, now)
             Job.objects.filter(id__in=plan.purge).delete()

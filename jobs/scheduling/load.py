@@ -34,7 +34,7 @@ from clusters.placement.shares import quotas
 from clusters.vcs.queries import load_rights
 from jobs.config.demands import demands
 from jobs.config.spec import JobSpec
-from jobs.history import earlier
+from jobs.history import earlier, past_use
 from jobs.history.earlier import NOTHING_EARLIER, Earlier
 from jobs.history.lengths import known_lengths
 from jobs.models import Attempt, Job, Task
@@ -42,10 +42,12 @@ from jobs.planning import retries
 from jobs.planning.exits import Exit
 from jobs.planning.lifecycle import JobState, TaskState
 from jobs.planning.queue.appointments import by_node
-from jobs.planning.queue.scene import NO_LENGTHS, Policy, Rests
+from jobs.planning.queue.scene import NO_LENGTHS, Policy, Resting
+from jobs.planning.queue.users.used_lately import UsedLately
 from jobs.planning.settle import LEASE
 from jobs.planning.world import PARK_FOR, JobView, LiveJob, Owner, TaskView, World
 from jobs.scheduling import columns, rests, stamps
+from jobs.scheduling.learnt import LearntRows
 from jobs.scheduling.stamps import Stamp, Stamps
 
 _TASK_TIMES = ("changed_at", "ordered_at", "fact_at", "claimed_until")
@@ -97,8 +99,7 @@ class WorldLoader:
         self._version: bulk.Version | None = None  # than which all in it is at least as new
         self._pending: bulk.Version | None = None  # the same of the next one
         self._reread_at = self._rests_at = clock.monotonic_now()
-        self._rest_rows: Rests = {}
-        self._rests: Rests = {}
+        self._rests, self._past = LearntRows[Resting](), LearntRows[UsedLately]()
 
     def writes(self, time_of_day: datetime, began: datetime) -> None:
         """Note that a pass which began at ``began`` writes this time of day into the rows that it changes."""
@@ -178,7 +179,9 @@ class WorldLoader:
         if (seen := (jobs, tasks, leftovers, decided)) != self._seen:
             self._rows, self._seen = self._read(jobs, tasks, leftovers, decided), seen
         if now >= self._rests_at:
-            self._read_rests(timezone.now(), now)
+            self._rests_at = now + _REREAD
+            self._rests.learn(rests.load(), timezone.now(), now)
+        self._past.learn(past_use.load(self._rows.waiting), timezone.now(), now)
         nodes = self.ledger.nodes(with_held=False, again=False)
         self._appointments = load_appointments(timezone.now())
         return World(
@@ -194,7 +197,8 @@ class WorldLoader:
             holds=self.ledger.holds(),
             drained=frozenset(node.name for node in nodes if node.draining),
             gone=frozenset(node.name for node in nodes if node.gone),
-            rests=self._rests,
+            rests=self._rests.known,
+            past=self._past.known,
             named=named_gpus(nodes),
         )
 
@@ -262,15 +266,6 @@ class WorldLoader:
                 view = self._view(row, before.get(row["id"], NOTHING_EARLIER), timezone.now(), clock.monotonic_now())
                 self._jobs[row["id"]] = living[row["id"]], view
         return [self._jobs[id][1] for id in living if id in self._jobs]
-
-    def _read_rests(self, time_of_day: datetime, read_at: datetime) -> None:
-        """Who rests. What was learnt once stays, whatever is done to the clock of the day."""
-        before, known = self._rest_rows, self._rests
-        self._rest_rows, self._rests_at = rests.load(), read_at + _REREAD
-        self._rests = {
-            whose: known[whose] if row == before.get(whose) else row.on_clock(time_of_day, read_at)
-            for whose, row in self._rest_rows.items()
-        }
 
     def _read_tasks(self, by_id: Mapping[int, Stamp]) -> None:
         changed = _changed(self._tasks, by_id)

@@ -191,7 +191,7 @@ def _place(plans: Sequence[JobPlan], writing: ToWrite) -> None:
     for some in chunks([attempt.pk for attempt in attempts.values()]):
         with_ids(Attempt.objects.all(), some).update(launched_at=writing.now)
     fresh = {"started_at": writing.now, "not_before": None, "is_guest": False, "ends_by": None, "forecast": None}
-    _move_jobs(plans, JobState.RUNNING, writing.now, **fresh)
+    _move_jobs(plans, JobState.RUNNING, writing.now, **fresh, keeps_turn=False)
     for guests in chunks([plan.job.id for plan in plans if plan.is_guest]):
         with_ids(Job.objects.all(), guests).update(is_guest=True)
     ends = [(end, plan.job.id) for plan in plans if (end := plan.job.would_end(writing.now)) is not None]

@@ -24,6 +24,7 @@ from clusters.placement.shares import Hold, quotas
 from clusters.vcs.queries import load_rights
 from jobs.config.demands import demands
 from jobs.config.spec import JobSpec
+from jobs.history import past_use
 from jobs.history.lengths import known_lengths
 from jobs.models import Attempt, Job, Task
 from jobs.planning.lifecycle import TASK_LIVE_STATES, JobState
@@ -214,10 +215,10 @@ def _read(specs: Specs) -> tuple[list[WaitingJob], Scene[WaitingJob]]:
     specs.ids = [job.id for job in in_order(waiting)]
     columns.forget_others(waiting)
     moves, is_held = read_rows[0][-2:] if read_rows else (False, False)
-    return waiting, _scene(specs, moves=moves, is_held=is_held)
+    return waiting, _scene(specs, waiting, moves=moves, is_held=is_held)
 
 
-def _scene(specs: Specs, *, moves: bool, is_held: bool) -> Scene[WaitingJob]:
+def _scene(specs: Specs, waiting: Sequence[WaitingJob], *, moves: bool, is_held: bool) -> Scene[WaitingJob]:
     """Make the scene; rows of running jobs are read when the turns ask for them. ``moves`` says whether one of them
     ends, is a guest or says when it ends."""
     ledger, now = Ledger(), timezone.localtime()
@@ -236,6 +237,7 @@ def _scene(specs: Specs, *, moves: bool, is_held: bool) -> Scene[WaitingJob]:
         policy=policy(),
         rests=rests.load(),
         lengths=known_lengths,
+        past=cache(lambda: past_use.load(waiting)),
         named=named_gpus(nodes),
     )
 

@@ -10,8 +10,9 @@ from django.http import QueryDict
 
 from base.core import words
 from clusters.models import Node, VirtualCluster
+from clusters.placement.shares import HALF_LIFE
 from clusters.vcs.queries import VcView
-from clusters.vcs.rules import MOST_PRIORITY
+from clusters.vcs.rules import MOST_HALF_LIFE, MOST_PRIORITY
 from clusters.vcs.services import OF_DEFAULT
 
 _MOST = 2**31 - 1
@@ -20,8 +21,11 @@ _MOST = 2**31 - 1
 # The numbers, each with the least that it may be.
 _NUMBERS = {
     **{"gpu_guarantee": 0, "gpu_ceiling": 0, "user_gpus": 0, "user_jobs": 1, "user_priority": 0},
-    **{"log_days": 1, "log_gigabytes": 1},
+    **{"share_half_life": 0, "log_days": 1, "log_gigabytes": 1},
 }
+
+
+_MOSTS = {"user_priority": MOST_PRIORITY, "share_half_life": MOST_HALF_LIFE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,7 @@ class SettingsForm:
     user_gpus: str = ""
     user_jobs: str = ""
     user_priority: str = ""
+    share_half_life: str = ""
     store_quota: str = ""
     log_days: str = ""
     log_gigabytes: str = ""
@@ -74,6 +79,7 @@ class SettingsForm:
         settings = {
             **numbers,
             "user_priority": numbers["user_priority"] or 0,
+            "share_half_life": HALF_LIFE if numbers["share_half_life"] is None else numbers["share_half_life"],
             "store_quota": words.quota_in(self.store_quota) if self.store_quota else None,
             "profile": self.profile or VirtualCluster.Profile.DEFAULT,
             "rdma": self.rdma,
@@ -93,8 +99,8 @@ class SettingsForm:
             number = words.whole(text)
             if text and (number is None or not least <= number <= _MOST):
                 errors[name] = f"Give a whole number from {least}, or nothing."
-            elif name == "user_priority" and (number or 0) > MOST_PRIORITY:
-                errors[name] = f"Give a whole number from 0 to {MOST_PRIORITY}, or nothing."
+            elif (number or 0) > (most := _MOSTS.get(name, _MOST)):
+                errors[name] = f"Give a whole number from {least} to {most}, or nothing."
         try:
             words.quota_in(self.store_quota or "none")
         except ValueError:

@@ -89,7 +89,7 @@ def stories(draw: st.DrawFn) -> list[tuple[Play, list[Turn[Played]]]]:
         play.waiting += draw(jobs(100 * at + 1))
         play.step(draw(st.sampled_from([0, 10, 30])))
         play.waiting += draw(jobs(100 * at + 51))
-        before = replace(play, waiting=list(play.waiting), running=dict(play.running), started={})
+        before = replace(play, waiting=list(play.waiting), running=dict(play.running), started={}, past=dict(play.past))
         told.append((before, play.turns()))
     return told
 

@@ -34,7 +34,7 @@ from clusters.placement.shares import quotas
 from clusters.vcs.queries import load_rights
 from jobs.config.demands import demands
 from jobs.config.spec import JobSpec
-from jobs.history import earlier, past_use
+from jobs.history import earlier, holdings
 from jobs.history.earlier import NOTHING_EARLIER, Earlier
 from jobs.history.lengths import known_lengths
 from jobs.models import Attempt, Job, Task
@@ -47,7 +47,7 @@ from jobs.planning.queue.users.used_lately import UsedLately
 from jobs.planning.settle import LEASE
 from jobs.planning.world import PARK_FOR, JobView, LiveJob, Owner, TaskView, World
 from jobs.scheduling import columns, rests, stamps
-from jobs.scheduling.learnt import LearntRows
+from jobs.scheduling.rests import LearntRows
 from jobs.scheduling.stamps import Stamp, Stamps
 
 _TASK_TIMES = ("changed_at", "ordered_at", "fact_at", "claimed_until")
@@ -181,7 +181,8 @@ class WorldLoader:
         if now >= self._rests_at:
             self._rests_at = now + _REREAD
             self._rests.learn(rests.load(), timezone.now(), now)
-        self._past.learn(past_use.load(self._rows.waiting), timezone.now(), now)
+        if self._rows.waiting:
+            self._past.learn(holdings.used_lately(self._rows.waiting), timezone.now(), now)
         nodes = self.ledger.nodes(with_held=False, again=False)
         self._appointments = load_appointments(timezone.now())
         return World(

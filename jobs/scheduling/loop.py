@@ -33,7 +33,7 @@ from clusters.nodes import survey
 from clusters.nodes.kubernetes.watch import Clusters
 from clusters.placement.pace import NO_PACES, Pace
 from jobs.containers import discard, publish
-from jobs.history import holdings, past_use
+from jobs.history import holdings
 from jobs.models import Event
 from jobs.planning.live import Standing
 from jobs.planning.planner import plan
@@ -267,7 +267,6 @@ class Scheduler:
                 orders.ask_to_expire_logs()
             holdings.purge(timezone.now())
             rests.clean_up(timezone.now())
-            past_use.clean_up(timezone.now())
         if time.monotonic() >= self._collect_at:
             self._collect_at = time.monotonic() + COLLECT_EVERY
             freeze_garbage_collector()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import datetime
+from typing import Generic, Protocol, TypeVar
 
 from jobs.models import Job, UserRest
 from jobs.planning.queue.scene import MOST_EVICTIONS, QUIET, Resting, Rests, rests_after
 
+T = TypeVar("T", bound="HasMoment")
 _KEY, _VALUES = ("username", "vc"), ("evictions", "counted", "last")
 
 
@@ -32,3 +34,25 @@ def count(jobs: Collection[int], now: datetime) -> None:
 def clean_up(now: datetime) -> None:
     """Delete what has no effect any more."""
     UserRest.objects.filter(last__lt=now - MOST_EVICTIONS * QUIET).delete()
+
+
+class HasMoment(Protocol):
+    def on_clock(self: T, today: datetime, now: datetime) -> T:
+        """The same by a clock that says ``now`` when this one says ``today``."""
+
+
+class LearntRows(Generic[T]):
+    """Rows of users in virtual clusters, with moments on the scheduler's own clock. What was learnt once stays, whatever
+    is done to the clock of the day."""
+
+    def __init__(self) -> None:
+        self._rows: Mapping[tuple[str, str], T] = {}
+        self.known: Mapping[tuple[str, str], T] = {}
+
+    def learn(self, rows: Mapping[tuple[str, str], T], time_of_day: datetime, read_at: datetime) -> None:
+        before, known = self._rows, self.known
+        self._rows = rows
+        self.known = {
+            whose: known[whose] if row == before.get(whose) else row.on_clock(time_of_day, read_at)
+            for whose, row in rows.items()
+        }

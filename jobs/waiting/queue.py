@@ -24,7 +24,7 @@ from clusters.placement.shares import Hold, quotas
 from clusters.vcs.queries import load_rights
 from jobs.config.demands import demands
 from jobs.config.spec import JobSpec
-from jobs.history import past_use
+from jobs.history import holdings
 from jobs.history.lengths import known_lengths
 from jobs.models import Attempt, Job, Task
 from jobs.planning.lifecycle import TASK_LIVE_STATES, JobState
@@ -237,7 +237,7 @@ def _scene(specs: Specs, waiting: Sequence[WaitingJob], *, moves: bool, is_held:
         policy=policy(),
         rests=rests.load(),
         lengths=known_lengths,
-        past=cache(lambda: past_use.load(waiting)),
+        past=cache(lambda: holdings.used_lately(waiting)),
         named=named_gpus(nodes),
     )
 

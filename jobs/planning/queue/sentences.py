@@ -38,15 +38,17 @@ def stopped(vc: str) -> Blocker:
     return Blocker("vc_stopped", f"VC {vc} is stopped, so nothing new starts in it.")
 
 
-def queue(ahead: int, vc: str, waits: SchedulableJob | None = None, *, is_eldest: bool = False) -> Blocker:
-    """``waits`` is the one of them without a reservation so far, if there is one; ``is_eldest`` says that it has
-    waited longest of all jobs."""
+def queue(
+    ahead: int, vc: str, waits: SchedulableJob | None = None, *, is_eldest: bool = False, later: int = 0
+) -> Blocker:
+    """``later`` is how many of those ahead came later than it; ``waits`` is the one of them without a reservation so
+    far, if there is one; ``is_eldest`` says that it has waited longest of all jobs."""
     if waits is not None:
-        return _with_names(lambda name: _queue(ahead, vc, name, is_eldest), [waits], "the first of them")
-    return _queue(ahead, vc, "", is_eldest)
+        return _with_names(lambda name: _queue(ahead, vc, name, is_eldest, later), [waits], "the first of them")
+    return _queue(ahead, vc, "", is_eldest, later)
 
 
-def _queue(ahead: int, vc: str, waits: str, is_eldest: bool) -> Blocker:
+def _queue(ahead: int, vc: str, waits: str, is_eldest: bool, later: int) -> Blocker:
     jobs = "One job is" if ahead == 1 else f"{ahead:,} jobs are"
     but = "it starts before them only on room that they do not need."
     if waits:
@@ -56,6 +58,9 @@ def _queue(ahead: int, vc: str, waits: str, is_eldest: bool) -> Blocker:
             "others start on what is kept for nobody.",
         )
         but += elder if is_eldest else other
+    if later:
+        which, have = ("One", "its user has") if later == 1 else (f"{later:,}", "their users have")
+        but += f" {which} of them came later: {have} used less of VC {vc} lately, with what they hold."
     return Blocker("queue", f"{jobs} ahead of it in VC {vc}; {but}", have=str(ahead))
 
 

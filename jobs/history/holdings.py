@@ -172,8 +172,8 @@ def outcome_of(exit_: Exit | None) -> Holding.Outcome:
 
 
 def purge(now: datetime) -> int:
-    """Delete the rows, and the forecasts, that are older than LONGSHORE_HISTORY_DAYS, and what was used so long ago that
-    it has hardly any effect any more; returns how many there were of the first two."""
+    """Delete the rows, and the forecasts, that are older than LONGSHORE_HISTORY_DAYS, and what was used so long ago
+    that it has hardly any effect any more; returns how many there were of the first two."""
     PastUse.objects.filter(at__lt=now - timedelta(hours=MOST_HALF_LIFE)).delete()
     before = milliseconds(now - timedelta(days=settings.HISTORY_DAYS))
     return _delete(Holding, Holding.objects.filter(ended__lt=before)) + _delete(

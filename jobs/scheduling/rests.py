@@ -42,8 +42,8 @@ class HasMoment(Protocol):
 
 
 class LearntRows(Generic[T]):
-    """Rows of users in virtual clusters, with moments on the scheduler's own clock. What was learnt once stays, whatever
-    is done to the clock of the day."""
+    """Rows of users in virtual clusters, with moments on the scheduler's own clock. What was learnt once stays,
+    whatever is done to the clock of the day."""
 
     def __init__(self) -> None:
         self._rows: Mapping[tuple[str, str], T] = {}

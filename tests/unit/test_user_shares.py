@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import cProfile
+import pstats
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
@@ -218,11 +220,11 @@ def test_a_pass_over_very_many_jobs_of_many_users_looks_at_each_once() -> None:
     looks = Counter[str]()
 
     class Counted(dict[str, float]):
-        def get(self, key: str, default: float = 0.0) -> float:  # type: ignore[override]
+        def __getitem__(self, key: str) -> float:
             looks["asked"] += 1
-            return super().get(key, default)
+            return super().__getitem__(key)
 
-    shares.of = Counted()
+    shares.of = Counted(shares.of)
     for number, one in enumerate(lines):
         if number % 20 == 0:
             shares.add(one.username, {"gpu": 1})
@@ -236,3 +238,18 @@ def test_turns_of_many_users_take_their_depth_in_shapes() -> None:
     waiting = [job(at, f"u{at % 100}", 2) for at in range(1, 5_001)]
     found: list[Turn[Played]] = list(turns(waiting, made.scene(), only_tried=True))
     assert [(turn.job.id, turn.move) for turn in found] == [(1, Move.RESERVE)]
+
+
+def calls(users: int) -> int:
+    """The calls of a round of turns over 10,000 waiting jobs, of which some start."""
+    made = play(*[8] * 20)
+    made.waiting = [job(100_000 + at, f"u{at % users}", 8) for at in range(18)]
+    made.step()
+    waiting = [job(at, f"u{at % users}", (1, 2, 4, 8)[at % 4]) for at in range(10_000)]
+    profile = cProfile.Profile()
+    profile.runcall(lambda: list(turns(waiting, made.scene(), only_tried=True)))
+    return int(pstats.Stats(profile).total_calls)  # type: ignore[attr-defined]
+
+
+def test_a_hundred_users_cost_little_more_than_one() -> None:
+    assert calls(100) < 1.4 * calls(1)

@@ -67,7 +67,7 @@ class VcQueue(Generic[JobT]):
         self.vc, self.queue = vc, queue
         self.at = 0  # of the job whose turn is next
         self.quota = quota = queue.scene.quota(vc)
-        self.lines = self._lines(jobs) if len({job.share_of for job in jobs}) > 1 else None
+        self.lines = self._lines(jobs) if len({job.place_of or job.username for job in jobs}) > 1 else None
         self.jobs = [] if self.lines else jobs
         self._before = self.lines and self.lines.copy(self.lines.shares.copy())  # as it is before the first turn
         self._places: PlacesInLine[JobT] | None = None
@@ -103,7 +103,7 @@ class VcQueue(Generic[JobT]):
     def next(self) -> JobT | None:
         if self.at < len(self.jobs):
             return self.jobs[self.at]
-        if self.lines is None or (job := next(self.lines, None)) is None:
+        if self.lines is None or (job := self.lines.take()) is None:
             return None
         self.jobs.append(job)
         return job

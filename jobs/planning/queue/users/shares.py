@@ -8,6 +8,7 @@ half-life is a setting of the virtual cluster; with 0 only what is held counts.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from heapq import heapify, heappop, heapreplace
@@ -79,14 +80,14 @@ class UserLines(Generic[JobT]):
     def __init__(self, jobs: Iterable[JobT], shares: UserShares) -> None:
         """``jobs`` are in order of age."""
         self.shares = shares
-        lines: dict[tuple[int, bool, str], list[JobT]] = {}
-        for job in jobs:
-            user = "" if job.keeps_turn else job.share_of
-            lines.setdefault((-job.priority, not job.keeps_turn, user), []).append(job)
-        self._heap: list[_Entry[JobT]] = [
-            (*rank, 0.0 if not rank[1] else shares.of.get(user, 0.0), line[0].since, line[0].id, 0, user, line)
-            for (*rank, user), line in lines.items()
-        ]  # type: ignore[misc]
+        lines: defaultdict[tuple[int, bool, str], list[JobT]] = defaultdict(list)
+        for job in jobs:  # without a call for each of very many
+            user = "" if job.keeps_turn else job.place_of or job.username
+            lines[-job.priority, not job.keeps_turn, user].append(job)
+        self._heap: list[_Entry[JobT]] = []
+        for (rank, is_later, user), line in lines.items():
+            share = shares.of.setdefault(user, 0.0) if is_later else 0.0
+            self._heap.append((rank, is_later, share, line[0].since, line[0].id, 0, user, line))
         heapify(self._heap)
 
     def copy(self, shares: UserShares) -> UserLines[JobT]:
@@ -103,13 +104,15 @@ class UserLines(Generic[JobT]):
             yield job
 
     def __iter__(self) -> Iterator[JobT]:
-        return self
+        while (job := self.take()) is not None:
+            yield job
 
-    def __next__(self) -> JobT:
+    def take(self) -> JobT | None:
+        """The next job, which is no longer in the lines then; None where there is none."""
         heap, shares = self._heap, self.shares.of
         while heap:
             rank, is_later, share, since, id, at, user, jobs = heap[0]
-            if is_later and share != (grown := shares.get(user, 0.0)):
+            if is_later and share != (grown := shares[user]):
                 heapreplace(heap, (rank, is_later, grown, since, id, at, user, jobs))
                 continue
             if at + 1 < len(jobs):
@@ -118,7 +121,7 @@ class UserLines(Generic[JobT]):
             else:
                 heappop(heap)
             return jobs[at]
-        raise StopIteration
+        return None
 
 
 class PlacesInLine(Generic[JobT]):

@@ -48,7 +48,8 @@ def set_priority(actor: User, job: Job, value: int) -> bool:
         if value == row.priority:
             return False
         reason = f"{actor.username} changed its priority from {row.priority} to {value}."
-        _write(row, actor, "job.priority", reason, priority=value)
+        # A job that kept its turn at another priority keeps none at this one, or some could be kept in turn.
+        _write(row, actor, "job.priority", reason, priority=value, keeps_turn=False)
     return True
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from datetime import datetime
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from jobs.models import Job, UserRest
 from jobs.planning.queue.scene import MOST_EVICTIONS, QUIET, Resting, Rests, rests_after
+from jobs.planning.queue.users.used_lately import UsedLately
 
-T = TypeVar("T", bound="HasMoment")
+T = TypeVar("T", Resting, UsedLately)
 _KEY, _VALUES = ("username", "vc"), ("evictions", "counted", "last")
 
 
@@ -34,11 +35,6 @@ def count(jobs: Collection[int], now: datetime) -> None:
 def clean_up(now: datetime) -> None:
     """Delete what has no effect any more."""
     UserRest.objects.filter(last__lt=now - MOST_EVICTIONS * QUIET).delete()
-
-
-class HasMoment(Protocol):
-    def on_clock(self: T, today: datetime, now: datetime) -> T:
-        """The same by a clock that says ``now`` when this one says ``today``."""
 
 
 class LearntRows(Generic[T]):

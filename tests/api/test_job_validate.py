@@ -224,7 +224,7 @@ def test_behind_very_many_it_looks_at_the_picture_of_a_moment_ago(
     assert again["extras"] == first["extras"]
     assert extras_of(api, alice, gpus=3)["vc"]["withJob"]["gpu"] == 7, "another question has another answer"
     monkeypatch.setattr(queue, "LONGEST", 0.0)
-    make_job("alice", "third", gpus=4)
+    make_job("bob", "third", gpus=4, priority=1)
     assert extras_of(api, alice, gpus=2)["position"] == first["extras"]["position"] + 1, "the picture is a new one"
 
 

@@ -154,6 +154,17 @@ def test_the_first_without_room_keeps_its_turn_until_it_starts(cluster: Cluster)
     assert (cluster.job(second).state, cluster.job(second).keeps_turn) == ("RUNNING", False)
 
 
+def test_whoever_lowers_and_raises_priorities_keeps_the_turn_of_one_job_alone(cluster: Cluster) -> None:
+    cluster.add_node(gpus=1)
+    submit(cluster, "runs")
+    jobs = [submit(cluster, f"j{at}") for at in range(3)]
+    for value in (-1, 0):
+        for job in jobs:
+            order.set_priority(cluster.owner, cluster.job(job), value)
+            cluster.settle()
+    assert [cluster.job(job).keeps_turn for job in jobs].count(True) <= 1
+
+
 def test_an_admin_moves_a_job_before_one_of_another_user(cluster: Cluster, ben: User, admin: User) -> None:
     cluster.add_node(gpus=1)
     submit(cluster, "first", ben)

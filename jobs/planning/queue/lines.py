@@ -60,8 +60,8 @@ def places(jobs: list[JobT], scene: Scene[JobT]) -> dict[int, int]:
 
 class VcQueue(Generic[JobT]):
     """The waiting jobs of one virtual cluster in their order, and what the cluster uses, with the jobs that have had
-    their turn. Where they are of several users, whose is next is found out when it comes to that: ``jobs`` are those
-    known so far, and ``lines`` has the others."""
+    their turn. Where they are of several users, whose is next is found out when it comes to that: ``jobs`` has that one
+    alone then, and ``lines`` the others."""
 
     def __init__(self, vc: str, jobs: list[JobT], queue: Queue[JobT]) -> None:
         self.vc, self.queue = vc, queue
@@ -105,7 +105,7 @@ class VcQueue(Generic[JobT]):
             return self.jobs[self.at]
         if self.lines is None or (job := self.lines.take()) is None:
             return None
-        self.jobs.append(job)
+        self.jobs, self.at = [job], 0
         return job
 
     def coming(self) -> Iterator[JobT]:

@@ -19,7 +19,7 @@ from jobs.planning.queue.scene import JobT, Runner
 from jobs.planning.queue.users.used_lately import WHAT, UsedLately, UsesLately, after_use, counts, grows
 
 _DIGITS = 9  # of a share: a difference beyond this digit is an error of rounding
-_Entry = tuple[int, bool, float, str, int, int, str, Sequence[JobT]]
+_Entry = tuple[int, bool, float, str, int, int, int, str, Sequence[JobT]]
 
 
 def after_run(past: dict[tuple[str, str], UsedLately], runner: Runner[JobT], now: datetime, hours: float) -> None:
@@ -87,7 +87,7 @@ class UserLines(Generic[JobT]):
         self._heap: list[_Entry[JobT]] = []
         for (rank, is_later, user), line in lines.items():
             share = shares.of.setdefault(user, 0.0) if is_later else 0.0
-            self._heap.append((rank, is_later, share, line[0].since, line[0].id, 0, user, line))
+            self._heap.append((rank, is_later, share, line[0].since, line[0].id, 1, len(line), user, line))
         heapify(self._heap)
 
     def copy(self, shares: UserShares) -> UserLines[JobT]:
@@ -111,16 +111,16 @@ class UserLines(Generic[JobT]):
         """The next job, which is no longer in the lines then; None where there is none."""
         heap, shares = self._heap, self.shares.of
         while heap:
-            rank, is_later, share, since, id, at, user, jobs = heap[0]
+            rank, is_later, share, since, id, at, size, user, jobs = heap[0]
             if is_later and share != (grown := shares[user]):
-                heapreplace(heap, (rank, is_later, grown, since, id, at, user, jobs))
+                heapreplace(heap, (rank, is_later, grown, since, id, at, size, user, jobs))
                 continue
-            if at + 1 < len(jobs):
-                after = jobs[at + 1]
-                heapreplace(heap, (rank, is_later, share, after.since, after.id, at + 1, user, jobs))
+            if at < size:
+                after = jobs[at]
+                heapreplace(heap, (rank, is_later, share, after.since, after.id, at + 1, size, user, jobs))
             else:
                 heappop(heap)
-            return jobs[at]
+            return jobs[at - 1]
         return None
 
 

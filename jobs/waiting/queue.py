@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -202,7 +202,9 @@ def turn_if_submitted(
         is_preemptible=spec.asked.preemptible,
         most_seconds=spec.asked.max_run_seconds,
     )
-    return next(turn for turn in turns([*waiting, last], scene.naming(last.demands)) if turn.job is last)
+    every = [*waiting, last]
+    scene = replace(scene.naming(last.demands), past=cache(lambda: holdings.used_lately(every)))
+    return next(turn for turn in turns(every, scene) if turn.job is last)
 
 
 def _read(specs: Specs) -> tuple[list[WaitingJob], Scene[WaitingJob]]:

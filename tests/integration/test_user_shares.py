@@ -13,9 +13,10 @@ from base.models import User
 from clusters.models import VirtualCluster
 from clusters.users.services import delete_user
 from jobs import order, services
+from jobs.config.spec import JobSpec
 from jobs.history import holdings
 from jobs.models import Holding, Job, PastUse
-from jobs.waiting.queue import queue_now, turns_of
+from jobs.waiting.queue import queue_now, turn_if_submitted, turns_of
 from jobs.waiting.why import turn_of, waiting_reason
 from tests.cluster import Cluster, config
 
@@ -143,6 +144,18 @@ def test_a_page_says_why_a_job_that_came_later_is_ahead(cluster: Cluster, ben: U
     [blocker] = [each for each in waiting_reason(last, turn_of(last))["blockers"] if each["kind"] == "queue"]
     assert "One of them came later: its user has used less of VC default lately" in blocker["sentence"]
     assert "ben" not in blocker["sentence"]
+
+
+def test_what_the_asker_used_counts_before_they_submit(cluster: Cluster, ben: User) -> None:
+    cluster.add_node(gpus=1)
+    submit(cluster, "runs", User.objects.create(username="cay"))
+    submit(cluster, "theirs", ben)
+    Job.objects.update(keeps_turn=False)
+    for username, gpus in ((cluster.owner.username, 9), ("ben", 5)):
+        PastUse.objects.create(username=username, vc="default", cpu=0, memory=0, gpu=gpus, at=timezone.now())
+    spec = JobSpec.from_json(Job.objects.get(name="theirs").spec)
+    users = (cluster.owner.username, "dan")
+    assert [turn_if_submitted(*queue_now(), spec, (), user).position for user in users] == [2, 1]
 
 
 def test_the_first_without_room_keeps_its_turn_until_it_starts(cluster: Cluster) -> None:

@@ -16,7 +16,7 @@ from benchmarks.jobs import code_dir, kubernetes, rates, starts
 from benchmarks.limits import measure as limits
 from benchmarks.packing import measure as packing
 from benchmarks.policy import measure as policy
-from benchmarks.portal import api_requests, idle, pages, slow_clients, web_processes
+from benchmarks.portal import api_requests, idle, pages, slow_clients, waiting, web_processes
 from benchmarks.report import Report
 from benchmarks.running_jobs import logs, sampling, terminal, web_pages
 from benchmarks.scheduler import measure as scheduler
@@ -46,6 +46,7 @@ ON_ONE_NODE: dict[str, Callable[[Report, Portal, BedNode], None]] = {
     "idle": idle.measure,
     "starts": starts.measure,
     "rates": rates.measure,
+    "queue": waiting.measure,
     "files": hdfs.measure,
     "code": code_dir.measure,
     "inside.terminal": terminal.measure,

@@ -110,8 +110,10 @@ def refusal(user: User, text: str, spec: JobSpec) -> Problem | None:
     try:
         require_may_submit(user, spec)
         return None
-    except (NotGiven, BadDependency) as error:
+    except NotGiven as error:
         path, message, mend = error.path, error.message, error.mend
+    except BadDependency as error:
+        path, message = error.path, error.message
     except (NoVirtualCluster, Forbidden) as error:
         path, message = "/virtualCluster", error.message
     except ConflictJob as error:

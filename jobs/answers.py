@@ -56,8 +56,9 @@ def forget(sender: Any, instance: Any, **_: Any) -> None:
     """Nobody rests, or has used anything, for a user or a virtual cluster that is deleted: another one may get the
     name."""
     of = {"username": instance.username} if isinstance(instance, User) else {"vc": instance.name}
-    UserRest.objects.filter(**of).delete()
     PastUse.objects.filter(**of).delete()
+    if isinstance(instance, User):
+        UserRest.objects.filter(**of).delete()
 
 
 def _counted(jobs: Any, by: str) -> dict[str, LiveJobs]:

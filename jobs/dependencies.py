@@ -32,8 +32,6 @@ BY_SWEEP = "its sweep"  # in place of the user who stopped a job; no user has a 
 class BadDependency(BadRequest):
     """The config names a job that it cannot wait for. ``path`` is where."""
 
-    mend = None
-
     def __init__(self, at: int, message: str) -> None:
         super().__init__(message)
         self.path = f"/extras/dependsOn/{at}"

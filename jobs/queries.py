@@ -11,7 +11,7 @@ from typing import Any
 from django.conf import settings
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
-from base.core.bulk import all_values, first_where
+from base.core.bulk import all_values, chunks, first_where
 from base.core.errors import NoJob
 from base.core.words import whole
 from jobs.models import Attempt, Event, Job, Task
@@ -175,6 +175,13 @@ def get_job(username: str, name: str, *, mine: str = "") -> Job:
     if job is None:
         raise NoJob(f"Job {asked} is not found.")
     return job
+
+
+def named(username: str, names: Sequence[str]) -> list[Job]:
+    """Return the visible jobs of a user that have these names, without their configs; one statement for 500."""
+    wanted = sorted({name for name in names if "\x00" not in username + name})  # PostgreSQL refuses to look for it
+    rows = visible_jobs().filter(username=username).defer("config", "spec")
+    return [job for some in chunks(wanted) for job in rows.filter(name__in=some).order_by("id")]
 
 
 def free_name(username: str, name: str) -> str:

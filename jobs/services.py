@@ -20,7 +20,7 @@ from base.models import User
 from base.wakes import wake
 from clusters.models import VirtualCluster
 from clusters.nodes.queries import load_idle_nodes
-from clusters.placement import blockers
+from clusters.placement.never import never_fit
 from clusters.vcs.grants import most_priority
 from clusters.vcs.rules import DEFAULT_VC
 from jobs import admission, dependencies, queries, secrets
@@ -41,8 +41,8 @@ def submit(
 
     ``name_from_url`` wins over the config's jobName. ``username`` is the user in the URL; ``legacy`` marks a job whose
     URL named none, which is then addressed by its name alone. Raises InvalidConfig, TooLarge, ConflictJob,
-    NoVirtualCluster, Forbidden: in this order, as v1 does. And Spent, where it is large and its user had others read or
-    written (base/accounts/budget.py).
+    NoVirtualCluster, Forbidden: in this order, as v1 does. And TooManyRequests, where it is large and its user has had
+    much read or written (base/accounts/budget.py).
     """
     with budget.reading(user.username, config):
         text, spec = read(config, name_from_url, user.username)
@@ -134,7 +134,7 @@ def start(actor: User, job: Job) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class StoppedMany:
-    stopped: int
+    stopped: tuple[str, ...]  # full names of jobs that were asked to end now
     refused: tuple[str, ...]  # full names of jobs the actor may not stop
 
 
@@ -142,7 +142,8 @@ def stop_many(actor: User, jobs: Sequence[Job]) -> StoppedMany:
     """Ask for the end of all these jobs that the actor may stop, in one transaction."""
     allowed = [job.pk for job in jobs if may_write(actor, job)]
     refused = tuple(job.full_name for job in jobs if not may_write(actor, job))
-    return StoppedMany(len(_ask_stop(actor, allowed)), refused)
+    asked = {*_ask_stop(actor, allowed)}
+    return StoppedMany(tuple(job.full_name for job in jobs if job.pk in asked), refused)
 
 
 def release(actor: User, job: Job) -> int:
@@ -158,6 +159,7 @@ def release(actor: User, job: Job) -> int:
         if released:
             reason = f"{actor.username} released what was kept for debugging."
             _record([job.pk], now, "job.released", actor.username, reason)
+            budget.wrote(actor.username, released)
             _wake()
     return released
 
@@ -173,6 +175,7 @@ def delete(actor: User, job: Job) -> bool:
             return False
         _record([job.pk], now, "job.deleted", actor.username, f"Deleted by {actor.username}.")
         audit.record(actor.username, "job deleted", str(job))
+        budget.wrote(actor.username, job.total_tasks * job.attempt_number)
         _wake()
     return True
 
@@ -196,7 +199,7 @@ def _insert(
 
 def _never(spec: JobSpec) -> str:
     """Return why no node could ever run it; empty where one could."""
-    never = blockers.never_fit(load_idle_nodes(), shapes(spec))
+    never = never_fit(load_idle_nodes(), shapes(spec))
     return never.sentence if never else ""
 
 
@@ -282,15 +285,16 @@ def _ask_stop(actor: User, ids: list[int], why: str = "") -> list[int]:
     now = timezone.now()
     with transaction.atomic():
         live = queries.visible_jobs().filter(pk__in=ids, state__in=queries.LIVE, execution=Job.Execution.START)
-        rows = live.select_for_update().order_by("id").values_list("id", "username", "name")
-        names = {id: f"{username}/{name}" for id, username, name in rows}
-        changed = list(names)
+        rows = live.select_for_update().order_by("id").values_list("id", "username", "name", "total_tasks")
+        found = {id: (f"{username}/{name}", tasks) for id, username, name, tasks in rows}
+        changed = list(found)
         if changed:
             stopped = {"execution": Job.Execution.STOP, "stopped_by": actor.username, "changed_at": now}
             Job.objects.filter(pk__in=changed).update(**stopped)
             why = why or f"{actor.username} asked for it to stop."
             _record(changed, now, "job.stop_asked", actor.username, why)
-            audit.record(actor.username, "job stopped", names.values())
+            audit.record(actor.username, "job stopped", [name for name, _ in found.values()])
+            budget.wrote(actor.username, *(tasks for _, tasks in found.values()))
             _wake()
     return changed
 

@@ -14,7 +14,7 @@ from portal.audit.api import Audit
 from portal.hosts.api import Hosts
 from portal.job.api import ExecutionType, JobConfig, JobSsh, OneJob, Position, Priority, Release
 from portal.job.history import Attempts, Events, OneAttempt
-from portal.lists.api import JobList, Validate
+from portal.lists.api import JobList, StopJobs, Validate
 from portal.lists.api_v2 import JobConfigV2, JobListV2, ProtocolProbe
 from portal.lists.early import Auth, EarlyJob, EarlyJobs
 from portal.logs.api import JobLogs, TaskLog
@@ -106,13 +106,13 @@ _job = _of_jobs(
     ("<str:job>/rewind", Rewind),
     ("<str:job>/priority", Priority),
     ("<str:job>/position", Position),
-    ("<str:job>/config", JobConfig),
     ("<str:job>/ssh", JobSsh),
     ("<str:job>/attempts", Attempts),
     ("<str:job>/attempts/<str:number>", OneAttempt),
     ("<str:job>/events", Events),
     ("<str:job>/why", JobWhy),
 )
+_config = _of_jobs(("<str:job>/config", JobConfig))
 _around_a_job = _of_jobs(
     (f"{_TASK}/terminal", TerminalTicket),
     (f"{_TASK}/metrics", TaskMetrics),
@@ -127,6 +127,7 @@ _around_a_job = _of_jobs(
 v1: list[URLPattern] = [
     # What clients poll stands first, as the addresses are tried one after the other.
     path("jobs/validate", Validate.as_view(), {"job": "validate"}),
+    *(path(f"{root}/stop", StopJobs.as_view(), {"job": "stop"}) for root in _ROOTS),
     *(path(root, JobList.as_view()) for root in _ROOTS),
     *_one_job,
     *_sign_in,
@@ -143,6 +144,7 @@ v1: list[URLPattern] = [
     *_vcs,
     *_logs,
     *_job,
+    *_config,
     *_around_a_job,
     path("appointments", Appointments.as_view()),
     path("appointments/<int:id>", OneAppointment.as_view()),
@@ -168,6 +170,7 @@ v2: list[URLPattern] = [
     path("user/<str:username>/jobs", JobList.as_view()),
     path("jobs/protocolversion/config", ProtocolProbe.as_view()),
     path("jobs/<str:job>/config", JobConfigV2.as_view()),
+    path("user/<str:username>/jobs/<str:job>/config", JobConfig.as_view()),
     *_one_job,
     *_job,
 ]

@@ -11,15 +11,27 @@ from django.conf import settings
 from django.test import client
 from rest_framework import test
 
+from tests import document
+
 _TOKEN = "formtoken" * 3 + "formt"
 
 
-class Client(client.Client):
+class Told:
+    """Whatever it is answered, the API's document tells of."""
+
+    def request(self, **request: Any) -> Any:
+        answer = super().request(**request)  # type: ignore[misc]
+        if (match := answer.wsgi_request.resolver_match) is not None:
+            document.check(match.route, request["REQUEST_METHOD"], answer)
+        return answer
+
+
+class Client(Told, client.Client):
     def __init__(self, **more: Any) -> None:
         super().__init__(enforce_csrf_checks=True, **more)
 
 
-class ApiClient(test.APIClient):
+class ApiClient(Told, test.APIClient):
     def __init__(self, **more: Any) -> None:
         super().__init__(enforce_csrf_checks=True, **more)
 

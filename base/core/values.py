@@ -4,9 +4,9 @@ scheduler and the workers need not load it to read nodes."""
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import Any, overload
+from typing import Annotated, Any, overload
 
-from pydantic import Field
+from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -30,3 +30,24 @@ def milliseconds(at: datetime | None) -> int | None:
 def local_time(time: int, zone: tzinfo | None) -> datetime:
     """The moment that is so many milliseconds after 1970 began, in a zone."""
     return (_EPOCH + timedelta(milliseconds=time)).astimezone(zone)
+
+
+Moment = Annotated[int, BeforeValidator(milliseconds)]  # of a datetime: milliseconds since 1970
+OrNull = Annotated[str | None, BeforeValidator(lambda text: text or None)]  # of a text, which may be empty
+
+
+class V1Answer(BaseModel):
+    """An answer that is described once: its fields are named as they are sent, and shown in the document. Each is the
+    attribute of its name, of the value that it says, unless it is ``called`` otherwise."""
+
+    model_config = ConfigDict(from_attributes=True, json_schema_serialization_defaults_required=True)
+
+    @classmethod
+    def of(cls, value: object) -> Any:
+        """The answer that says this of a value: plain values, of the type that is shown as this model."""
+        return cls.model_validate(value).model_dump(by_alias=True)
+
+
+def called(path: str, **more: Any) -> Any:
+    """The field is this attribute of the value, or one of an attribute: ``row.name``."""
+    return Field(validation_alias=AliasPath(*path.split(".")), **more)

@@ -13,8 +13,9 @@ from benchmarks.packing.rules import RandomFit, Ruled, best_fit, dot_product, le
 from benchmarks.packing.trace import NodeShape, Shape, Workload, nodes
 from benchmarks.report import Report
 from benchmarks.sizes import size
-from clusters.placement.fit import Demand, NodeView, wanted
+from clusters.placement.fit import Demand, NodeView
 from clusters.placement.free import FreeNodes
+from clusters.placement.shares import wanted
 
 TYPED = {"a third typed": 1 / 3, "no types": 0.0, "a tenth typed": 0.1, "two thirds typed": 2 / 3, "all typed": 1.0}
 SEEDS = size(range(3), range(1))

@@ -18,6 +18,7 @@ from clusters.models import Node
 from clusters.nodes.queries import views_of
 from clusters.nodes.refusals import KINDS
 from clusters.placement.fit import NodeView, gpus_to_give
+from clusters.placement.topology import MOST_LEVEL
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 SHOWN_PROBLEMS = 8
@@ -64,6 +65,10 @@ def _exporter(value: str) -> str:
 def _labels(value: dict[str, str]) -> dict[str, str]:
     if any(not NAME.fullmatch(key.replace("/", "_", 1)) for key in value):
         raise ValueError("must have keys of letters, digits, '_', '.', '-' and one '/', 63 at most")
+    parts = value.get("topology", "all").split("/")
+    if len(parts) > MOST_LEVEL or not all(part and part == part.strip() for part in parts):
+        says = f"a path such as hall1/rack3, of {MOST_LEVEL} parts at most, none of them empty or with spaces around it"
+        raise ValueError(f'must have as "topology" {says}')
     return value
 
 

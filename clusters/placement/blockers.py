@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -12,7 +12,6 @@ from clusters.placement.fit import (
     Blocker,
     Demand,
     FreeNode,
-    Labels,
     Mark,
     NodeView,
     Placement,
@@ -24,6 +23,7 @@ from clusters.placement.fit import (
     ports_of,
 )
 from clusters.placement.free import FreeNodes
+from clusters.placement.topology import NEAREST, Labels, Topology, path_of
 
 MOST = 20  # reasons about single tasks that are given
 
@@ -33,12 +33,15 @@ def blockers(nodes: Sequence[NodeView], demands: Sequence[Demand]) -> list[Block
     if not any(node.offered for node in nodes):
         return [_no_node(nodes)]
     labels = labels_of(demands)
-    offered = [FreeNode(node) for node in nodes if node.offered and labels <= node.labels]
+    offered = [FreeNode(node) for node in nodes if node.offered and admits(demands, node)]
     shapes = shapes_of(demands) if offered else []
-    reasons = [] if offered else [_no_label(nodes, labels)]
+    reasons = [] if offered else [none_admitted(nodes, demands[0])]
     reasons += _first_unlike(one for shape in shapes for one in _shape_blockers(offered, shape))
     if not reasons and FreeNodes(nodes).place(demands) is None:
-        reasons = [_gang(offered, demands)]
+        reasons = [_nearest_domain(offered, demands) if demands[0].topology.is_required else _gang(offered, demands)]
+    if any(reason.kind == "topology" for reason in reasons):  # what else there is
+        apart = [replace(demand, topology=NEAREST) for demand in demands]
+        return list(dict.fromkeys([*blockers(nodes, apart), *reasons]))
     if reasons and offered:
         reasons += _elsewhere(nodes, demands, labels)
     unlike = {asked_of_node(shape): shape for shape in shapes_of(demands)}.values() if reasons else ()
@@ -61,40 +64,6 @@ def _first_unlike(all_: Iterable[Blocker]) -> list[Blocker]:
     return list(unlike)
 
 
-def never_fits(nodes: Sequence[NodeView], demands: Sequence[Demand]) -> Blocker | None:
-    """The reason why even all registered nodes together, idle, could not hold this gang; None when they could. It says
-    "never" only where that is certain, node by node and in sum: a packing that is merely hard to find does not
-    count."""
-    tasks = Counter(demand.role for demand in demands)
-    return never_fit(nodes, [(shape, tasks[shape.role]) for shape in shapes_of(demands)])
-
-
-def never_fit(nodes: Sequence[NodeView], shapes: Sequence[tuple[Demand, int]]) -> Blocker | None:
-    """The same of a gang of which each role is told by one task of it, and how many it has."""
-    if not nodes:
-        return None  # a first node may be registered any minute
-    labels = labels_of([shape for shape, _ in shapes])
-    idles = [FreeNode(node, empty=True) for node in nodes if labels <= node.labels]
-    if not idles:
-        return replace(_no_label(nodes, labels), kind="never")
-    for shape, wanted in shapes:
-        if not any(free.fits(shape) for free in idles):
-            return _no_node_ever(idles, shape)
-        free = sum(
-            copies(shape, free.cpus, free.memory_mb, free.free_gpus(shape.gpu_type))
-            for free in idles
-            if free.fits(shape)
-        )
-        if free < wanted:
-            return Blocker(
-                "never",
-                f"All nodes together have room for {free} {shape.role} tasks at once; the job asks for {wanted}.",
-                need=str(wanted),
-                have=str(free),
-            )
-    return _too_much_in_sum(idles, shapes)
-
-
 def to_pull(nodes: Sequence[NodeView], demands: Sequence[Demand], placements: Sequence[Placement]) -> str:
     """A sentence about images that the gang, placed there, would wait for; empty when the nodes have them all."""
     images = {node.name: node.images for node in nodes}
@@ -110,7 +79,7 @@ def to_pull(nodes: Sequence[NodeView], demands: Sequence[Demand], placements: Se
 
 def could(node: NodeView, shape: Demand) -> bool:
     """Whether a task of this shape fits the node if that is idle and offered."""
-    return shape.labels <= node.labels and FreeNode(node, empty=True).fits(shape)
+    return shape.admits(node) and FreeNode(node, empty=True).fits(shape)
 
 
 def shapes_of(demands: Sequence[Demand]) -> list[Demand]:
@@ -123,18 +92,74 @@ def labels_of(demands: Sequence[Demand]) -> Labels:
     return demands[0].labels if demands else frozenset()
 
 
+def admits(demands: Sequence[Demand], node: NodeView) -> bool:
+    return not demands or demands[0].admits(node)
+
+
 def written(labels: Iterable[tuple[str, str]]) -> str:
     return ", ".join(f"{name}={value}" for name, value in sorted(labels))
 
 
-def _no_label(nodes: Sequence[NodeView], labels: Labels) -> Blocker:
-    """No node, or none that is offered, has the labels: what the nearest ones have in their place."""
+def none_admitted(nodes: Sequence[NodeView], demand: Demand) -> Blocker:
+    """No node, or none that is offered, has the labels of which the task needs all."""
     offered = [node for node in nodes if node.offered] or nodes
+    if any(demand.labels <= node.labels for node in offered):
+        return _no_level(nodes, offered, demand.topology)
+    return _no_label(nodes, offered, demand.labels)
+
+
+def _no_label(nodes: Sequence[NodeView], offered: Sequence[NodeView], labels: Labels) -> Blocker:
+    """What the nearest nodes have in place of the labels."""
     nearest = sorted(offered, key=lambda node: (len(labels - node.labels), node.name))[:3]
     lacks = "; ".join(f"{node.name} {_has_in_place(node, labels)}" for node in nearest)
     which = "No registered node has" if not any(labels <= node.labels for node in nodes) else "No node offered now has"
     need = written(labels)
     return Blocker("labels", f"{which} {_label(labels)} {need}: {lacks}.", need=need, node=nearest[0].name)
+
+
+def _no_level(nodes: Sequence[NodeView], offered: Sequence[NodeView], asked: Topology) -> Blocker:
+    """None of those with the labels is in a domain of the required level."""
+    nearest = min(offered, key=lambda node: (-len(path_of(node.labels)), node.name))
+    which = "registered node" if not any(asked.takes(node.labels) for node in nodes) else "node offered now"
+    has = "/".join(path_of(nearest.labels)) or "none"
+    parts = words.count(asked.level, "part")
+    says = f"{asked.says}, but no {which} has that label with {parts}: {nearest.name} has {has}."
+    return Blocker("topology", says, need=str(asked.level), node=nearest.name)
+
+
+def _nearest_domain(offered: Sequence[FreeNode], demands: Sequence[Demand]) -> Blocker:
+    """Which of the domains that are required would need the least to hold them all."""
+    asked = demands[0].topology
+    tasks = Counter(demand.role for demand in demands)
+    parts = domains_of(offered, asked)
+    lacks = {path: _lacks_in_domain(frees, shapes_of(demands), tasks) for path, frees in parts.items()}
+    path = min(parts, key=lambda path: (lacks[path][0], path))
+    says = f"{asked.says}. The nearest is {'/'.join(path)}, with {lacks[path][1]}."
+    node = min(free.node.name for free in parts[path])
+    return Blocker("topology", says, need=str(len(demands)), node=node)
+
+
+def domains_of(frees: Iterable[FreeNode], asked: Topology) -> dict[tuple[str, ...], list[FreeNode]]:
+    parts: dict[tuple[str, ...], list[FreeNode]] = {}
+    for free in frees:
+        parts.setdefault(asked.domain(free.node.name, free.node.labels), []).append(free)
+    return parts
+
+
+def _lacks_in_domain(
+    frees: Sequence[FreeNode], shapes: Sequence[Demand], tasks: Mapping[str, int]
+) -> tuple[tuple[int, int], str]:
+    """How many tasks do not fit there, and how many GPUs are missing; and in words what there is."""
+    short, says = 0, "room for each role, but not for all at once"
+    for shape in shapes:
+        there = [free for free in frees if free.fits(shape) and not bars(free.node, shape)]
+        room = sum(copies(shape, free.cpus, free.memory_mb, free.free_gpus(shape.gpu_type)) for free in there)
+        if room < tasks[shape.role]:
+            says = f"room for {room} of {tasks[shape.role]} {shape.role} tasks" if not short else says
+            short += tasks[shape.role] - room
+    needed = sum(tasks[shape.role] * shape.gpus for shape in shapes)
+    gpus = max(0, needed - sum(free.free_gpus(shapes[0].gpu_type) for free in frees))
+    return (short, gpus), says + (f": {words.count(gpus, 'GPU')} more must come free there" if gpus else "")
 
 
 def _label(labels: Labels) -> str:
@@ -151,7 +176,9 @@ def _has_in_place(node: NodeView, labels: Labels) -> str:
 def _elsewhere(nodes: Sequence[NodeView], demands: Sequence[Demand], labels: Labels) -> list[Blocker]:
     """Whether nodes without the labels have room for the gang."""
     without = {node.name for node in nodes if not labels <= node.labels}
-    placements = FreeNodes([replace(node, labels=labels) for node in nodes]).place(demands) if without else None
+    placements = (
+        FreeNodes([replace(node, labels=node.labels | labels) for node in nodes]).place(demands) if without else None
+    )
     used = sorted({place.node for place in placements or ()} & without)
     if not used:
         return []
@@ -175,8 +202,8 @@ def _shape_blockers(frees: Sequence[FreeNode], shape: Demand) -> list[Blocker]:
     return reasons or [
         Blocker(
             "node",
-            f"No single node has {_asked(shape)} free at once; each {shape.role} needs them on one node.",
-            need=_asked(shape),
+            f"No single node has {as_asked(shape)} free at once; each {shape.role} needs them on one node.",
+            need=as_asked(shape),
         )
     ]
 
@@ -198,7 +225,7 @@ class _Resource(NamedTuple):
     show: Callable[[int], str] = str
 
 
-def _resources(shape: Demand) -> tuple[_Resource, ...]:
+def resources(shape: Demand) -> tuple[_Resource, ...]:
     gpu = f"{words.visible(shape.gpu_type)} GPU" if shape.gpu_type else "GPU"
     return (
         _Resource("gpus", shape.gpus, lambda free: free.free_gpus(shape.gpu_type), gpu, f"{gpu}s"),
@@ -210,7 +237,7 @@ def _resources(shape: Demand) -> tuple[_Resource, ...]:
 def _short(frees: Sequence[FreeNode], shape: Demand) -> list[Blocker]:
     """A reason for each resource of which no node has as much free as one task needs."""
     reasons = []
-    for kind, need, have, one, several, show in _resources(shape):
+    for kind, need, have, one, several, show in resources(shape):
         best = sorted(frees, key=lambda free: (-have(free), free.node.name))
         most = max(0, have(best[0]))
         if most >= need:
@@ -231,9 +258,9 @@ def _ports(frees: Sequence[FreeNode], shape: Demand) -> Blocker | None:
         return None
     fixed = [port for port in shape.ports if port.begin_at]
     if fixed:
-        wanted = _numbers(fixed)
+        wanted = port_numbers(fixed)
         if refused := [port for port in fixed if not any(free.node.gives(port) for free in frees)]:
-            return Blocker("ports", f"{_not_given(refused)}; {shape.role} asks for exactly that.", need=wanted)
+            return Blocker("ports", f"{not_given(refused)}; {shape.role} asks for exactly that.", need=wanted)
         says = f"Port {wanted} is taken on every node; {shape.role} asks for exactly that."
         numbers = {number for port in fixed for number in ports_of(port)}
         refused_until = [end for free in frees for port, end in free.node.refused_ports if port in numbers]
@@ -244,15 +271,15 @@ def _ports(frees: Sequence[FreeNode], shape: Demand) -> Blocker | None:
     return Blocker("ports", f"No node has {number} free ports left for {shape.role}.", need=str(number))
 
 
-def _numbers(fixed: Sequence[PortDemand]) -> str:
+def port_numbers(fixed: Sequence[PortDemand]) -> str:
     return ", ".join(
         str(port.begin_at) if port.number == 1 else f"{port.begin_at}-{port.begin_at + port.number - 1}"
         for port in fixed
     )
 
 
-def _not_given(refused: Sequence[PortDemand]) -> str:
-    return f"No node gives out port {_numbers(refused)}"
+def not_given(refused: Sequence[PortDemand], of: str = "") -> str:
+    return f"No node{of} gives out port {port_numbers(refused)}"
 
 
 def _gang(frees: Sequence[FreeNode], demands: Sequence[Demand]) -> Blocker:
@@ -281,48 +308,8 @@ def _no_node(nodes: Sequence[NodeView]) -> Blocker:
     return Blocker("nodes", f"No node takes tasks now: {listed}.", need="1", have="0")
 
 
-def _no_node_ever(idles: Sequence[FreeNode], shape: Demand) -> Blocker:
-    fixed = [port for port in shape.ports if port.begin_at]
-    if refused := [port for port in fixed if not any(free.node.gives(port) for free in idles)]:
-        return Blocker("never", f"{_not_given(refused)}; {shape.role} asks for exactly that.", need=_numbers(fixed))
-    nearest = min(idles, key=lambda free: (sum(short for short, _ in _lacks(free, shape)), free.node.name))
-    lacks = " and ".join(text for _, text in _lacks(nearest, shape)) or "ports outside what it may give"
-    return Blocker(
-        "never",
-        f"No registered node could ever run {shape.role}. The nearest is {nearest.node.name}: it has {lacks}.",
-        need=_asked(shape),
-        node=nearest.node.name,
-    )
-
-
-def _lacks(free: FreeNode, shape: Demand) -> list[tuple[float, str]]:
-    """(how far off, what is short) for each resource of an idle node that this task does not fit."""
-    return [
-        ((need - have(free)) / need, f"{show(have(free))} {several} of the {show(need)} asked for")
-        for _, need, have, _, several, show in _resources(shape)
-        if need > have(free)
-    ]
-
-
-def _too_much_in_sum(idles: Sequence[FreeNode], shapes: Sequence[tuple[Demand, int]]) -> Blocker | None:
-    if not shapes:
-        return None
-    whole = replace(
-        shapes[0][0],
-        gpus=sum(number * shape.gpus for shape, number in shapes),
-        cpus=sum(number * shape.cpus for shape, number in shapes),
-        memory_mb=sum(number * shape.memory_mb for shape, number in shapes),
-    )
-    for kind, need, have_on, _, several, show in _resources(whole):
-        have, what = sum(map(have_on, idles)), "GPUs" if kind == "gpus" else several
-        if need > have:
-            says = f"The job asks for {show(need)} {what} at once; all nodes together have {show(have)}."
-            return Blocker("never", says, need=show(need), have=show(have))
-    return None
-
-
-def _asked(shape: Demand) -> str:
-    asked = (each for each in _resources(shape) if each.need or each.kind != "gpus")
+def as_asked(shape: Demand) -> str:
+    asked = (each for each in resources(shape) if each.need or each.kind != "gpus")
     return ", ".join(f"{each.show(each.need)} {each.several}" for each in asked)
 
 

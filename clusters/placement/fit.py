@@ -6,8 +6,7 @@ ones why a gang does not fit.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -17,8 +16,8 @@ from types import MappingProxyType
 
 from clusters.engines.image_names import registry_of
 from clusters.placement import ports
+from clusters.placement.topology import NEAREST, Labels, Topology
 
-Labels = frozenset[tuple[str, str]]  # {(name, value)}
 Wanted = Mapping[str, float]  # by type of GPUs, how much those who name it want it; one that is not there, not at all
 NOT_WANTED: Wanted = MappingProxyType({})
 OWN_LABEL = "longshore/node"  # every node has it by itself, with its name as the value: a job can ask for one node
@@ -45,6 +44,11 @@ class Demand:
     ports: tuple[PortDemand, ...] = ()
     image: str = ""  # as image_names.canonical writes it
     labels: Labels = frozenset()  # that its node must have; the same for all tasks of a job
+    topology: Topology = NEAREST  # the same for all tasks of a job
+
+    def admits(self, node: NodeView) -> bool:
+        """Whether the node has the labels that it must have."""
+        return self.labels <= node.labels and self.topology.takes(node.labels)
 
 
 MARK_LASTS = timedelta(minutes=5)
@@ -122,7 +126,8 @@ class Placement:
 @dataclass(frozen=True, slots=True)
 class Blocker:
     """One reason why a gang does not start. kinds: gpus, cpu, memory, ports, nodes (none offered), gang (each task
-    fits somewhere but not all at once), labels (of nodes), marked (the node refused the like of it), dedicated (a node
+    fits somewhere but not all at once), topology (not
+    all of it close enough together), labels (of nodes), marked (the node refused the like of it), dedicated (a node
     with room serves another virtual cluster), appointment (it would run into one), reserved (the room is kept for
     another job), evicting (what holds its room is being evicted), owners (others, within their guarantees, hold what
     one beyond its own needs), ceiling (of its virtual cluster), cap (of its user
@@ -179,7 +184,7 @@ class FreeNode:
         return len(self.gpus) if not gpu_type else sum(kind == gpu_type for _, kind in self.gpus)
 
     def fits(self, demand: Demand) -> bool:
-        return demand.labels <= self.node.labels and self.has_room(demand) and self.has_ports(demand.ports)
+        return demand.admits(self.node) and self.has_room(demand) and self.has_ports(demand.ports)
 
     def has_room(self, demand: Demand) -> bool:
         return (
@@ -361,24 +366,6 @@ def copies(shape: Demand, cpus: int, memory_mb: int, gpus: int) -> int:
         cpus // shape.cpus if shape.cpus else 50_000, memory_mb // shape.memory_mb if shape.memory_mb else 50_000
     )
     return min(most, gpus // shape.gpus) if shape.gpus else most
-
-
-def wanted(nodes: Iterable[NodeView], named: Mapping[str, int]) -> Wanted:
-    """Return the GPUs of each type that queued and running jobs ask for by its name (``named``) as a part of those that
-    the nodes have. Empty where it makes no difference, for want of a second type."""
-    there = Counter(kind for node in nodes for _, kind in node.gpus) if named else Counter[str]()
-    return {kind: named[kind] / there[kind] for kind in there if named.get(kind)} if len(there) > 1 else NOT_WANTED
-
-
-def named_gpus(shapes: Collection[Sequence[Demand]]) -> Counter[str]:
-    """Add up by type the GPUs that jobs of these shapes ask for by its name. Each shape is looked into once."""
-    times, known = Counter(map(id, shapes)), {id(shape): shape for shape in shapes}
-    named = Counter[str]()
-    for key, shape in known.items():
-        for demand in shape:
-            if demand.gpu_type:
-                named[demand.gpu_type] += demand.gpus * times[key]
-    return named
 
 
 asked_of_node = attrgetter("gpus", "cpus", "memory_mb", "gpu_type", "ports", "image", "labels")

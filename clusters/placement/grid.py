@@ -97,8 +97,10 @@ def _ports(free: FreeNode, shape: Demand) -> GridCell:
 
 
 def _labels(node: NodeView, shape: Demand) -> GridCell:
-    lacking = written(shape.labels - node.labels)
-    return GridCell(written(shape.labels), written(node.labels), f"label {lacking}" if lacking else "")
+    lacking = [f"label {written(shape.labels - node.labels)}"] if shape.labels - node.labels else []
+    if not shape.topology.takes(node.labels):
+        lacking.append(f"label topology of {words.count(shape.topology.level, 'part')}")
+    return GridCell(written(shape.labels), written(node.labels), ", ".join(lacking))
 
 
 def _state(node: NodeView, shape: Demand, vc: str) -> GridCell:

@@ -1,4 +1,4 @@
-"""Says what each virtual cluster has a right to, and what it uses. Pure.
+"""Says what each virtual cluster has a right to, and what it uses; and how much each type of GPUs is wanted. Pure.
 
 The pool are the registered nodes that are not dedicated to a virtual cluster. Registered, not healthy: a node that is
 away makes nobody's right smaller. An amount is a mapping of resources to numbers: "cpu", "memory" (MB), "gpu" (of every
@@ -7,12 +7,13 @@ type) and "gpu:T" (of type T).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from typing import NamedTuple
 
-from clusters.placement.fit import Demand, NodeView, Placement
+from clusters.placement.fit import NOT_WANTED, Demand, NodeView, Placement, Wanted
 
 Amount = Mapping[str, float]
 HALF_LIFE = 24  # hours after which what a user used counts half as much, where nobody has said another number
@@ -201,3 +202,24 @@ def _without(node: NodeView, holds: Sequence[Hold]) -> NodeView:
         used_gpus=node.used_gpus.difference(*(hold.gpu_ids for hold in holds)),
         used_ports=node.used_ports.difference(*(hold.ports for hold in holds)),
     )
+
+
+# --- types of GPUs -----------------------------------------------------------------------------------------------
+
+
+def wanted(nodes: Iterable[NodeView], named: Mapping[str, int]) -> Wanted:
+    """Return the GPUs of each type that queued and running jobs ask for by its name (``named``) as a part of those that
+    the nodes have. Empty where it makes no difference, for want of a second type."""
+    there = Counter(kind for node in nodes for _, kind in node.gpus) if named else Counter[str]()
+    return {kind: named[kind] / there[kind] for kind in there if named.get(kind)} if len(there) > 1 else NOT_WANTED
+
+
+def named_gpus(shapes: Collection[Sequence[Demand]]) -> Counter[str]:
+    """Add up by type the GPUs that jobs of these shapes ask for by its name. Each shape is looked into once."""
+    times, known = Counter(map(id, shapes)), {id(shape): shape for shape in shapes}
+    named = Counter[str]()
+    for key, shape in known.items():
+        for demand in shape:
+            if demand.gpu_type:
+                named[demand.gpu_type] += demand.gpus * times[key]
+    return named

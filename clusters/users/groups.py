@@ -20,7 +20,7 @@ from clusters.models import Group, GroupMember, VcGrant, VirtualCluster
 from clusters.users import rules
 from clusters.users.queries import load_users
 from clusters.users.services import update_user
-from clusters.vcs.grants import granted, vc_names
+from clusters.vcs.grants import grants_of, vc_names
 from clusters.vcs.rules import ADMIN_GROUP, DEFAULT_VC
 
 VC, ADMIN = "vc", "admin"  # group types
@@ -168,4 +168,4 @@ def _changeable(username: str) -> User:
 
 
 def _grant(user: User, vc: str) -> None:
-    rules.write_grants(user.username, rules.known_vcs([*granted([user.username])[user.username], vc]))
+    rules.write_grants(user.username, rules.known_vcs([*grants_of([user.username])[user.username], vc]))

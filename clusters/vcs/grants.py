@@ -46,10 +46,6 @@ def grants_of(usernames: Collection[str] | None = None) -> dict[str, dict[str, i
     return vcs
 
 
-def granted(usernames: Collection[str] | None = None) -> dict[str, set[str]]:
-    return defaultdict(set, {username: set(vcs) for username, vcs in grants_of(usernames).items()})
-
-
 def vc_names() -> list[str]:
     """Returns the names of all virtual clusters, ``default`` first."""
     return in_order(VirtualCluster.objects.values_list("name", flat=True))

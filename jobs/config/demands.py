@@ -39,5 +39,6 @@ def _of_roles(spec: JobSpec) -> Iterator[tuple[RoleSpec, Callable[..., Demand]]]
                 ports=tuple(PortDemand(port.label, port.begin_at, port.port_number) for port in role.all_ports),
                 image=image,
                 labels=labels,
+                topology=spec.asked.closeness,
             ),
         )

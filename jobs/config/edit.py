@@ -16,7 +16,10 @@ from jobs.config import jsonc
 from jobs.config.extras import MOST_AVOIDED
 from jobs.config.spec import JobSpec
 
-_FLAT_LIST = re.compile(r'\[(?:"(?:[^"\\]|\\.)*"|[^\[\]{}"])*\]', re.DOTALL)
+_FLAT = {
+    "[": re.compile(r'\[(?:"(?:[^"\\]|\\.)*"|[^\[\]{}"])*\]', re.DOTALL),
+    "{": re.compile(r'\{(?:"(?:[^"\\]|\\.)*"|[^\[\]{}"])*\}', re.DOTALL),
+}
 _SCALAR = re.compile(r'"(?:[^"\\]|\\.)*"|[^\s,\[\]{}"]+', re.DOTALL)
 
 
@@ -33,10 +36,13 @@ class ChangeAsked(TypedDict, total=False):
     avoidNodes: Annotated[list[str], Field(max_length=MOST_AVOIDED)]
     maxRunSeconds: Annotated[int, Field(ge=1)]
     preemptible: bool
+    topology: dict[Literal["prefer"], int | Literal["node"]]
 
 
 _OF_THE_JOB: tuple[Literal["gpuType", "virtualCluster"], ...] = ("gpuType", "virtualCluster")
-_OF_EXTRAS: tuple[Literal["maxRunSeconds", "preemptible"], ...] = ("maxRunSeconds", "preemptible")
+_OF_EXTRAS: tuple[Literal["maxRunSeconds", "preemptible", "topology"], ...] = (
+    *("maxRunSeconds", "preemptible", "topology"),
+)
 _OF_A_ROLE: tuple[Literal["taskNumber", "memoryMB", "shmMB"], ...] = ("taskNumber", "memoryMB", "shmMB")
 CHANGE = TypeAdapter(ChangeAsked)  # of changes that somebody sends back
 
@@ -49,12 +55,12 @@ class NotEditable(BadRequest):
         super().__init__(f"The config cannot be changed here: {reason} Clone and edit it instead.")
 
 
-Value = str | int | list[str]
+Value = str | int | list[str] | dict[Literal["prefer"], int | Literal["node"]]
 
 
 def with_values(text: str, values: Mapping[str, Value]) -> str:
-    """The text with these values by JSON pointer, in place of numbers, texts or lists or, where there is none, at the
-    beginning of the object around it, which is made where it is missing. Raises NotEditable."""
+    """The text with these values by JSON pointer, in place of numbers, texts, lists or flat objects or, where there is
+    none, at the beginning of the object around it, which is made where it is missing. Raises NotEditable."""
     for path, value in values.items():
         text = _with_value(text.removeprefix("\ufeff"), path, json.dumps(value, ensure_ascii=False))
     return text
@@ -62,8 +68,8 @@ def with_values(text: str, values: Mapping[str, Value]) -> str:
 
 def changes_of(spec: JobSpec, change: ChangeAsked) -> dict[str, Value]:
     """The values of ``with_values`` that make this change: no task has more GPUs, a role has so many tasks or so much
-    memory, the config has another type of GPU or virtual cluster, avoids these nodes too, or says how long it runs or
-    that it may be stopped."""
+    memory, the config has another type of GPU or virtual cluster, avoids these nodes too, or says how long it runs,
+    that it may be stopped, or how close together its tasks run."""
     values: dict[str, Value] = {}
     if "avoidNodes" in change:
         values["/extras/avoidNodes"] = sorted({*spec.asked.avoid_nodes, *change["avoidNodes"]})
@@ -100,9 +106,10 @@ def _with_value(text: str, path: str, value: str) -> str:
         raise NotEditable(error.message) from error
     if path in document.places:
         at = document.places[path].value
-        old = _FLAT_LIST.match(jsonc.blank(text), at) if value.startswith("[") else _SCALAR.match(text, at)
+        flat = _FLAT.get(value[0])
+        old = flat.match(jsonc.blank(text), at) if flat else _SCALAR.match(text, at)
         if old is None:
-            raise NotEditable(f"{path} is neither a number nor a text.")
+            raise NotEditable(f"{path} is neither a number nor a text, nor a flat list or object.")
         return f"{text[:at]}{value}{text[old.end() :]}"
     parent, _, key = path.rpartition("/")
     around = document.places.get(parent)

@@ -11,17 +11,30 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, StrictStr, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    StrictStr,
+    ValidationError,
+    WithJsonSchema,
+    model_validator,
+)
 from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError, PydanticKnownError
 
+from clusters.placement.topology import LEVEL_NODE, MOST_LEVEL, NEAREST, Topology
 from clusters.vcs.rules import MOST_PRIORITY
 from jobs.config import coerce, jsonc
 from jobs.config.v1_words import Error, Loc, own_error
 
 DESCRIPTION = (
     "Free storage. Known are `priority` (-100 to 100; above 0 where an admin allows it), `nodeLabels` ({label: value}),"
-    ' `avoidNodes` (names), `maxRunSeconds`, `preemptible`, `dependsOn` (names, or {"job", "after": "success" or'
-    ' "end"}), `profile` (default or pai) and `secrets` ({name: text}); a wrong value of these is refused.'
+    ' `avoidNodes` (names), `topology` ({"prefer": level} or {"require": level}), `maxRunSeconds`, `preemptible`,'
+    ' `dependsOn` (names, or {"job", "after": "success" or "end"}), `profile` (default or pai) and `secrets` ({name:'
+    " text}); a wrong value of these is refused."
 )
 MOST_LABELS = 64
 MOST_AVOIDED = 100  # nodes
@@ -57,6 +70,41 @@ class After(BaseModel):
     after: Literal["success", "end"] = "success"
 
 
+def _level(value: Any) -> int:
+    """``node``, or a number of parts of a path."""
+    if value == "node":
+        return LEVEL_NODE
+    try:
+        level = coerce.integer(value)
+    except (PydanticCustomError, PydanticKnownError):
+        level = 0
+    if not 1 <= level <= MOST_LEVEL:
+        raise PydanticCustomError("level", "not a level")
+    return level
+
+
+_Level = Annotated[
+    int | None, BeforeValidator(_level), WithJsonSchema({"type": ["integer", "string"], "enum": [1, 2, 3, "node"]})
+]
+
+
+class Together(BaseModel):
+    """How close together its tasks had better be, or must be."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    prefer: _Level = None
+    require: _Level = None
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Together:
+        if (self.prefer is None) == (self.require is None):
+            has = "has neither prefer nor require" if self.prefer is None else "has both prefer and require"
+            says = f"topology {has}; it must have one of them."
+            raise PydanticCustomError("one_of", "one of them", {"sentence": says, "v1": "must have one key"})
+        return self
+
+
 class Extras(BaseModel):
     """The extras that Longshore knows, but for ``secrets`` (jobs/secrets.py)."""
 
@@ -77,6 +125,13 @@ class Extras(BaseModel):
         Field(max_length=MOST_AWAITED),
         BeforeValidator(coerce.container),
     ] = ()
+    topology: Annotated[Together | None, BeforeValidator(coerce.container)] = None
+
+    @property
+    def closeness(self) -> Topology:
+        if self.topology is None:
+            return NEAREST
+        return Topology(self.topology.require or self.topology.prefer or 0, self.topology.require is not None)
 
 
 NOTHING = Extras()

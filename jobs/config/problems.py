@@ -24,32 +24,36 @@ _PATTERNS = {
 _SPACELESS = {r"^\S+$", r"^\S*$"}
 PORT_MAX = 65_535
 MOST_SHOWN = 200  # problems of one config
+MOST_READ = 1_000  # problems of which it is looked for where they stand
 MAX_PORTS = 100  # of one task, without the http and ssh that each has
 
 
 def problems_of(errors: Sequence[Error], document: jsonc.Document | None) -> list[Problem]:
     """The problems in document order; without a document line and column are 0 and the order is that of ``errors``.
 
-    They are the first MOST_SHOWN, and one more that says how many there are: a config has room for thousands, and each
-    takes a while to put into words.
+    They are the first MOST_SHOWN, and one more that says how many there are: a config has room for tens of thousands,
+    and each takes a while to find, to put into words and to mend. Of more than MOST_READ the first of ``errors`` are
+    taken, without a mend.
     """
     if document is None:
         return [Problem(0, 0, jsonc.pointer(location(e)), sentence(e)) for e in errors]
     faults = {fault.path for fault in document.faults if fault.at == document.offset(fault.path)}
     places: list[tuple[int, str, str | Error]] = [(fault.at, fault.path, fault.message) for fault in document.faults]
-    for error in errors:
+    for error in errors[:MOST_READ]:
         path = jsonc.pointer(location(error))
         if path not in faults:
             places.append((document.offset(path, of_key=error["type"] in _KEY_ERRORS), path, error))
     places.sort(key=lambda item: item[0])
+    value = document.value if len(errors) <= MOST_READ else None
     shown = [
         Problem(*document.line_column(at), path, what)
         if isinstance(what, str)
-        else Problem(*document.line_column(at), path, sentence(what), mend_of(what, document.value))
+        else Problem(*document.line_column(at), path, sentence(what), mend_of(what, value) if value else None)
         for at, path, what in places[:MOST_SHOWN]
     ]
     if len(places) > MOST_SHOWN:
-        rest = f"There are {len(places):,} problems; these are the first {MOST_SHOWN}."
+        number = len(places) + len(errors[MOST_READ:])
+        rest = f"There are {number:,} problems; these are the first {MOST_SHOWN}."
         shown.append(Problem(*document.line_column(places[MOST_SHOWN][0]), "", rest))
     return shown
 
@@ -106,6 +110,7 @@ _WANTED = {
     "model_type": "an object: { ... }",
     "dict_type": "an object: { ... }",
     "tuple_type": "an array: [ ... ]",
+    "level": 'a level of the label topology: a whole number from 1 to 16, or "node"',
 }
 
 

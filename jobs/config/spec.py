@@ -32,7 +32,7 @@ from clusters.vcs.rules import DEFAULT_VC
 from jobs.config import coerce, jsonc, v1_words
 from jobs.config.editing import mends
 from jobs.config.extras import DESCRIPTION, Extras, extras_of
-from jobs.config.problems import PORT_MAX, across, problems_of
+from jobs.config.problems import MOST_READ, PORT_MAX, across, problems_of
 
 MAX_CONFIG_BYTES = 100 * 1024
 MAX_FULL_NAME = 256  # of <user>~<job>
@@ -263,7 +263,8 @@ def _read(document: jsonc.Document, name_from_url: str | None, username: str, is
         errors += _name_length(spec.job_name, username)
     except ValidationError as invalid:
         errors += [_known_fields(error) for error in invalid.errors(include_url=False) if not _is_hollow(error)]
-    errors += across(document.value, max_tasks=MAX_TASKS, max_gpus=INT_MAX, is_given=is_given)
+    if len(errors) <= MOST_READ:
+        errors += across(document.value, max_tasks=MAX_TASKS, max_gpus=INT_MAX, is_given=is_given)
     if errors or document.faults:
         message = v1_words.first_violation(errors) if errors else document.faults[0].v1
         raise InvalidConfig(message, problems_of(errors, document))

@@ -33,6 +33,7 @@ _FIXED = {
     "tuple_type": "must be an array",
     "list_type": "must be an array",
     "too_short": "must contain at least 1 items",
+    "level": "must be a level",
 }
 _UNKNOWN_KEYS = frozenset({"extra_forbidden", "env_name", "extra_name"})
 

@@ -25,7 +25,7 @@ from jobs.containers import sshkeys
 from jobs.logs.places import as_file_name, job_folder
 from jobs.models import Job
 
-ORDER_AFTER = timedelta(seconds=10)  # a job that starts at once publishes itself
+ORDER_AFTER = timedelta(seconds=10)  # a start publishes its job itself
 _AT_ONCE = 200
 
 log = structlog.get_logger()
@@ -47,9 +47,9 @@ def publish_all(job_ids: list[int]) -> None:
 
 
 def order_due() -> None:
-    """Order a worker to write the files that are missing."""
-    due = Job.objects.filter(published_at=None, deleted_at=None, created_at__lt=timezone.now() - ORDER_AFTER)
-    if ids := list(due.order_by("created_at").values_list("id", flat=True)[:_AT_ONCE]):
+    """Order a worker to write the files that are missing. Of jobs that never started nobody reads any."""
+    due = Job.objects.filter(published_at=None, deleted_at=None, started_at__lt=timezone.now() - ORDER_AFTER)
+    if ids := list(due.order_by("started_at").values_list("id", flat=True)[:_AT_ONCE]):
         async_task("jobs.containers.tasks.publish", ids)
 
 

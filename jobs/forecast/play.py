@@ -3,6 +3,9 @@
 Each draw gives every job one of its likely lengths, and over all draws each of them once. The jobs of one user have the
 same rank in a draw, for what is not known of one of them is not known of the others; with ranks of their own their
 errors would cancel out, and the spread would be too narrow. What comes of all draws is the spread of each start.
+
+Reservations that have lapsed come back in it when they will; that others lapse later is left out, since each of that
+would be another round of turns.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from clusters.placement.free import FreeNodes
 from clusters.placement.shares import Hold, add, nodes_without
 from jobs.planning.queue.lengths import DRAWS
 from jobs.planning.queue.lines import Queue, in_order, places
-from jobs.planning.queue.scene import NO_LENGTHS, JobT, Runner, Scene, as_evicted, holds_at, rests_after
+from jobs.planning.queue.scene import NO_LENGTHS, JobT, Runner, Scene, as_evicted, as_owner, holds_at, rests_after
 from jobs.planning.queue.users.shares import after_run
 from jobs.planning.turns import Move, Turn, turns
 
@@ -225,6 +228,7 @@ class _Draw(Generic[JobT]):
         self.freed: list[Runner[JobT]] = []  # what ended last
         self.let_in: list[int] = []  # of that, the jobs whose room the watched one got, most of it first
         self.waiting, self.rests, self.past = list(table.queue), scene.rests, dict(scene.past())
+        self.idlings = {vc: one for vc, one in scene.idlings.items() if one.until is not None}
         self.free, self.idle = table.free, table.idle
         self.together = (_SOON_OF_MANY, _CLOSE_OF_MANY) if len(table.running) > _VERY_MANY else (_SOON, _CLOSE)
         self.nodes = list(scene.nodes)
@@ -273,6 +277,8 @@ class _Draw(Generic[JobT]):
             use=self.use,
             rests=self.rests,
             past=lambda: self.past,
+            idlings=self.idlings,
+            step=None,
             running=lambda: list(self.running.values()),
             changes_by_itself=None,
             lengths=lambda: NO_LENGTHS,  # each draw knows how long everything runs
@@ -289,20 +295,23 @@ class _Draw(Generic[JobT]):
         for turn in placed:
             self._start(turn, at)
             gone.add(turn.job.id)
-        for victim in (victim for turn in taken for victim in turn.victims):
-            if victim.job.id in self.running:
+        owners: dict[int, JobT] = {}
+        for turn in taken:
+            victims = [victim for victim in turn.victims if victim.job.id in self.running]
+            for victim in victims:
                 self._free(victim.job.id)
                 again.append(as_evicted(victim.job))
-                self.rests = rests_after(self.rests, victim.job.borrowed, at)
+            if victims:
+                owners[turn.job.id] = as_owner(turn.job, victims)
         self._makes_room = bool(again)
-        keeps = {turn.job.id for turn in taken if turn.keeps and not turn.job.keeps_turn}
-        if keeps:
-            self.waiting = [replace(job, keeps_turn=True) if job.id in keeps else job for job in self.waiting]
         if gone or again:
-            self.waiting = [job for job in self.waiting if job.id not in gone] + again
+            self.waiting = [owners.get(job.id, job) for job in self.waiting if job.id not in gone] + again
+        if keeps := {turn.job.id for turn in taken if turn.keeps and not turn.job.keeps_turn}:
+            self.waiting = [replace(job, keeps_turn=True) if job.id in keeps else job for job in self.waiting]
 
     def _start(self, turn: Turn[JobT], at: datetime) -> None:
         job, holds = turn.job, holds_at(turn.job, turn.placements)
+        self.rests = rests_after(self.rests, job.displaced, job.title, at)
         add(self.use.setdefault(job.vc, {}), self.scene.amount(holds))
         self.running[job.id] = Runner(replace(job, is_guest=turn.is_guest, started_at=at, keeps_turn=False), holds)
         if job.id == self.watched:
@@ -315,7 +324,8 @@ class _Draw(Generic[JobT]):
         moments = [self.ends[0][0]] if self.ends else []
         moments += [self.delay + _GRACE] if self._makes_room else []
         now = self.scene.now
-        times = (time for job in self.waiting for time in job.pauses(self.rests))
+        times = [time for job in self.waiting for time in job.pauses(self.rests)]
+        times += [one.until for one in self.idlings.values() if one.until is not None]
         moments += [delay for time in times if (delay := (time - now).total_seconds()) > self.delay]
         soonest = min(moments, default=inf)
         return None if soonest == inf else max(self.delay, soonest)

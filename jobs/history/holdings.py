@@ -66,6 +66,7 @@ def asked_beside(plan: JobPlan) -> str:
         "preemptible": extras.preemptible,
         "maxRunSeconds": extras.max_run_seconds,
         "nodeLabels": dict(extras.node_labels),
+        "topology": extras.topology and spec.extras["topology"],
     }
     given = {name: value for name, value in values.items() if value}
     return json.dumps(given) if given else ""

@@ -62,7 +62,7 @@ class Holding(models.Model):
     outcome = models.CharField(max_length=9, choices=Outcome.choices, blank=True)  # of the task's part of the attempt
     exit_code = models.IntegerField(null=True)
     # What the job asked for beside this, as JSON, in the row of its first task; empty where it asked for nothing else.
-    # {"priority", "gpuType", "preemptible", "maxRunSeconds", "nodeLabels"}, each only where it is given.
+    # {"priority", "gpuType", "preemptible", "maxRunSeconds", "nodeLabels", "topology"}, each only where it is given.
     asked = models.TextField(blank=True, default="")
 
     class Meta:

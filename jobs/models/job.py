@@ -40,6 +40,7 @@ class Job(models.Model):
     is_guest = models.BooleanField(default=False)  # its attempt runs on room that is reserved for another job
     guest_evictions = models.PositiveSmallIntegerField(default=0)  # how often it was evicted as a guest
     evictions = models.PositiveSmallIntegerField(default=0, db_default=0)  # how often it was evicted as a borrower
+    displaced = models.JSONField(null=True)  # scene.Displaced: whose borrowers were evicted for it, until it starts
     not_before = models.DateTimeField(null=True)  # a retry starts no earlier
     never = models.TextField(blank=True)  # why no node that was registered at its submission could ever run it
     awaits = models.PositiveSmallIntegerField(default=0)  # jobs that it still waits for, see Dependency
@@ -113,7 +114,12 @@ class Job(models.Model):
                 condition=Q(state__in=["WAITING", "RUNNING"], deleted_at__isnull=True, gpu_type__gt=""),
                 name="job_naming_gpus",
             ),
-            models.Index(fields=["created_at"], condition=Q(published_at__isnull=True), name="job_unpublished"),
+            # For jobs/containers/publish.py. A job that never started has no files.
+            models.Index(
+                fields=["started_at"],
+                condition=Q(published_at__isnull=True, started_at__isnull=False),
+                name="job_unpublished",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -140,21 +146,38 @@ class PastUse(models.Model):
 
 
 class UserRest(models.Model):
-    """A user whose jobs were evicted from room that a virtual cluster had borrowed: what jobs/planning/queue/scene.py
-    calls Resting. It is theirs, and not a job's, so it stays whatever they stop, delete, change or submit. Only the
-    scheduler writes it, with the evictions that it counts."""
+    """A user whose jobs were evicted from borrowed room: what jobs/planning/queue/scene.py calls Resting. It is theirs,
+    and not a job's, so it stays whatever they stop, delete, change or submit. Only the scheduler writes it, when the
+    job starts for which they were evicted (``Job.displaced``)."""
 
-    username = models.CharField(max_length=64)
-    vc = models.CharField(max_length=64)
+    username = models.CharField(max_length=64, unique=True)
     evictions = models.PositiveSmallIntegerField()
     counted = models.DateTimeField()
     last = models.DateTimeField()
-
-    class Meta:
-        constraints = [models.UniqueConstraint(fields=["username", "vc"], name="one_rest_per_user_and_vc")]
+    owner = models.CharField(max_length=320, default="", db_default="")  # user/name of the job that started last so
 
     def __str__(self) -> str:
-        return f"{self.username} in {self.vc}"
+        return self.username
+
+
+class KeptIdle(models.Model):
+    """What the reservation of a virtual cluster keeps idle: the Idling of jobs/planning/queue/idling/rule.py. Only the
+    scheduler writes it, when the number of idle GPUs changes or the reservation lapses."""
+
+    vc = models.CharField(max_length=64, unique=True)
+    job = models.BigIntegerField()  # it may be gone by now
+    nodes = models.JSONField()
+    since = models.DateTimeField()
+    at = models.DateTimeField()
+    gpus = models.PositiveIntegerField()
+    most = models.FloatField()
+    idled = models.FloatField()
+    lasted = models.FloatField()
+    lapses = models.PositiveIntegerField()
+    until = models.DateTimeField(null=True)
+
+    def __str__(self) -> str:
+        return f"{self.vc}, for job {self.job}"
 
 
 class Dependency(models.Model):

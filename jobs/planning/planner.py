@@ -20,6 +20,7 @@ from jobs.planning import exits
 from jobs.planning.leftovers import plan_leftovers
 from jobs.planning.lifecycle import TASK_END_STATES, TaskState
 from jobs.planning.live import Standing, end_attempt, end_holds, end_state, held_in, nodes_to_relist, settle_job
+from jobs.planning.queue.idling.after import idled_after
 from jobs.planning.queue.lines import ending
 from jobs.planning.queue.reclaim import own_nodes
 from jobs.planning.queue.scene import Runner, Scene
@@ -45,7 +46,7 @@ def plan(
     what was found out for it. The plan is the same without it. Raises nothing for a single bad job: that one is
     parked."""
     standing = standing or Standing()
-    made = Plan(purge=list(world.purgeable[:MOST_SETTLED]), more=len(world.purgeable) > MOST_SETTLED)
+    made = Plan(purge=list(world.purgeable[:MOST_SETTLED]))
     busy = standing.update(world)
     if not all(seen.reachable for seen in world.looks.values()):
         world = replace(world, looks=_with_signs(world.looks, busy))
@@ -90,16 +91,22 @@ def _take_turns(world: World, standing: Standing, made: Plan, before: UnchangedT
         made.unchanged = before
         return
     planned = len(made.jobs)
+    ended = 0
     for job in ending(world.waiting):
-        _guarded(world, made, job, partial(_end_waiting, job))
+        if ended >= MOST_SETTLED:
+            made.more = True
+            break
+        if _guarded(world, made, job, partial(_end_waiting, job)):
+            ended += 1 if job.deleted else job.spec.total_tasks
     if not _place_all(world, seen, made) and len(made.jobs) == planned:
         made.unchanged = unchanged_turns(basis, world.waiting, world.rests, world.now)
 
 
 def _place_all(world: World, seen: Scene[JobView], made: Plan) -> bool:
     """Carry out the turns, and return whether there was anything to do."""
-    placed, acts = 0, False
+    placed, acts, taken = 0, False, list[Turn[JobView]]()
     for turn in turns(world.waiting, seen, only_tried=True):
+        taken.append(turn)
         if turn.keeps and not turn.job.keeps_turn:
             made.keeps.append(turn.job.id)
         acts = acts or turn.error is not None or turn.move is Move.GO or bool(turn.victims or made.keeps)
@@ -110,9 +117,11 @@ def _place_all(world: World, seen: Scene[JobView], made: Plan) -> bool:
         elif turn.move is Move.GO:
             if placed >= MOST_PLACED:
                 made.more = True
-                break
+                return acts
             made.jobs.append(JobPlan(turn.job, placements=turn.placements, is_guest=turn.is_guest))
             placed += len(turn.placements)
+    idlings = idled_after(world.waiting, taken, seen)
+    made.idlings = None if idlings is world.idlings else idlings
     return acts
 
 
@@ -171,7 +180,7 @@ def _in_words(holds: Sequence[Hold]) -> str:
 
 def _basis(world: World, seen: Scene[JobView], running: tuple[object, object]) -> tuple[object, ...]:
     """Gather all that the turns go by, but for the clock."""
-    rights = seen.quotas, seen.use, seen.policy, seen.rests, seen.spans, seen.named
+    rights = seen.quotas, seen.use, seen.policy, seen.rests, seen.idlings, seen.spans, seen.named
     return world.waiting, seen.nodes, seen.unseen, running, world.holds, *rights, world.lengths, world.past
 
 
@@ -197,6 +206,7 @@ def scene(world: World, offered: Sequence[NodeView]) -> Scene[JobView]:
         spans=world.spans,
         policy=world.policy,
         rests=world.rests,
+        idlings=world.idlings,
         named=world.named,
         lengths=lambda: world.lengths,
         past=lambda: world.past,

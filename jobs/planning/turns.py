@@ -3,9 +3,8 @@
 The planner carries these turns out; the job page, the lists, the submit page and the API print them
 (jobs/waiting/queue.py reads what they need). The next job is always of the virtual cluster that uses the smallest
 share of its guarantee, those that stay within theirs before those that borrow. In a virtual cluster jobs start by
-priority, then those of the user who has and lately used the least of it (jobs/planning/queue/users/shares.py), then in
-the order of their submission. The first one without room gets a reservation, and keeps its turn; behind it others start
-beside that room, or on it as guests.
+priority, then those of the user with the smallest share (jobs/planning/queue/users/shares.py), then by age. The first
+one without room gets a reservation and keeps its turn; behind it others start beside that room, or on it as guests.
 """
 
 from __future__ import annotations
@@ -23,15 +22,12 @@ from clusters.placement.free import FreeNodes
 from clusters.placement.shares import above_ceiling, is_within, rank
 from jobs.planning.queue import limits, places
 from jobs.planning.queue.free import FreeInRound, Shape
+from jobs.planning.queue.idling.rule import Idling
 from jobs.planning.queue.lines import BY_SUBMISSION, Queue, VcQueue, in_order
-from jobs.planning.queue.next_capacity import (
-    NextCapacity,
-    owners_in_the_way,
-    room_to_come,
-)
+from jobs.planning.queue.next_capacity import NextCapacity, owners_in_the_way, room_to_come
 from jobs.planning.queue.places import could_be_below, place, place_as_owner, place_within
 from jobs.planning.queue.reservations import Reservation, end_of_guest, leaves_in_time, may_be_guest
-from jobs.planning.queue.scene import JobT, Runner, Scene
+from jobs.planning.queue.scene import JobT, Runner, Scene, as_owner
 
 
 class Move(StrEnum):
@@ -48,7 +44,7 @@ class Turn(Generic[JobT]):
     the jobs evicted for it, ``awaits`` those that end already. ``behind`` is the job that starts before it in its
     virtual cluster; ``ceiling`` and ``cap`` name the resources in which the one of its virtual cluster, or that of its
     user, is in the way; ``owners`` are virtual clusters within whose guarantees its room is used, so that none is kept
-    for it. ``keeps`` says that it keeps its turn from now on. ``error`` is what planning it raised.
+    for it; ``lapse`` is what was kept and has lapsed; ``keeps``: its turn, from now on. ``error``: of its planning.
     """
 
     job: JobT
@@ -64,6 +60,7 @@ class Turn(Generic[JobT]):
     ceiling: Sequence[str] = ()
     cap: Sequence[str] = ()
     owners: Sequence[str] = ()
+    lapse: Idling | None = None
     keeps: bool = False
 
     @property
@@ -143,7 +140,7 @@ class _Round(Generic[JobT]):
                     continue
             line.step(self.scene.policy.depth)
             self._pass_by(line)
-            if turn is not None and (turn.move is not Move.SKIP or turn.error or turn.keeps or not self.only_tried):
+            if turn and (not self.only_tried or turn.move is not Move.SKIP or turn.error or turn.lapse or turn.keeps):
                 yield turn
             if len(heap) > 1:
                 heapreplace(heap, self._entry(line))
@@ -242,6 +239,7 @@ class _Round(Generic[JobT]):
                 return self._at_ceiling(line, job, above)
             self.no_room[key] = demands
             line.missed += 1
+            self.queue.missed.append(job)
         if (owned := self.free.owned) is not None and key not in line.takes_nothing_gathered:
             if gathered := place_as_owner(line, job, owned):
                 return self._go(line, job, *gathered)
@@ -267,6 +265,7 @@ class _Round(Generic[JobT]):
         self, line: VcQueue[JobT], job: JobT, placements: Sequence[Placement], by: FreeNodes, *, is_guest: bool = False
     ) -> Turn[JobT]:
         self.queue.taken.append((job, placements))
+        self.queue.displace(job)
         self.free.take(job.demands, placements, by)
         if line.tracks_use:
             line.take(job, self.queue.amount(job, placements))
@@ -301,7 +300,7 @@ class _Round(Generic[JobT]):
         leave for it once it then starts, and until then it gets a reservation as any other."""
         turn = self._clear_ceiling(line, job, limited)
         wants = self.queue.asked(job.demands)
-        if turn is not limited or line.first_blocked:
+        if turn is not limited or line.first_blocked or not self.free.could_hold(self._shape(job), job):
             return turn
         if not above_ceiling(places.without_guests(line, job), wants, line.quota):
             line.below_at[job.id] = self.scene.rounded_now
@@ -335,9 +334,8 @@ class _Round(Generic[JobT]):
 
     def _at_ceiling(self, line: VcQueue[JobT], job: JobT, above: Sequence[str]) -> Turn[JobT]:
         """The turn of a job that finds room only above its ceiling."""
-        limited = Turn(job, Move.SKIP, self.queue, ceiling=above)
-        if could_be_below(line, job, self.free.empty):
-            limited.keeps = True
+        limited = Turn(job, Move.SKIP, self.queue, ceiling=above, keeps=could_be_below(line, job, self.free.empty))
+        if limited.keeps:
             line.wait_for_ceiling(job, [*above, "gpu"])
             line.below_at[job.id] = self.scene.rounded_now  # nobody goes before it
             return self._clear_ceiling(line, job, limited)
@@ -348,8 +346,8 @@ class _Round(Generic[JobT]):
     def _wait(self, line: VcQueue[JobT], job: JobT) -> Turn[JobT]:
         """Make a job the first of its virtual cluster without room, and reserve what it gets next. Where no more can be
         reserved, those behind it start beside what is reserved for others, unless it has waited longest of all: as its
-        virtual cluster then comes to use less than the others, its turn comes before theirs. Nothing is reserved where
-        owners are in the way of a job beyond the guarantee."""
+        virtual cluster then comes to use less than the others, its turn comes before theirs. Nothing is reserved for a
+        job beyond the guarantee where owners are in the way, or where what was has lapsed."""
         if owners := owners_in_the_way(line, job):
             line.hindered.add(self._shape(job))
             return Turn(job, Move.SKIP, self.queue, owners=owners)
@@ -357,6 +355,9 @@ class _Round(Generic[JobT]):
         coming, above = (None, ()) if is_full else room_to_come(line, job, self.free.untouched)
         if coming is None and above:
             return self._at_ceiling(line, job, above)
+        if (lapse := line.lapsed(job)) and not (coming and (coming.victims or coming.awaits)):
+            line.hindered.add(self._shape(job))
+            return Turn(job, Move.SKIP, self.queue, lapse=lapse)
         line.first_blocked = job
         if coming is None:
             line.closed = job.id == self._eldest()
@@ -374,6 +375,8 @@ class _Round(Generic[JobT]):
             self.latest = max(reservation.moment, self.latest or reservation.moment)
         self.free.set_aside(reservation.demands, reservation.nodes, yields=reservation.yields)
         victims, awaits = coming.victims, coming.awaits
+        if victims or awaits:
+            self.queue.displace(as_owner(job, victims))
         return Turn(job, Move.RESERVE, self.queue, reservation=reservation, victims=victims, awaits=awaits, keeps=True)
 
     def _eldest(self) -> int:

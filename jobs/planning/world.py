@@ -20,6 +20,7 @@ from clusters.placement.shares import Amount, Hold, Quota
 from jobs.config.spec import JobSpec
 from jobs.planning.exits import Exit
 from jobs.planning.lifecycle import JobState, TaskState
+from jobs.planning.queue.idling.rule import Idlings
 from jobs.planning.queue.lengths import Lengths
 from jobs.planning.queue.scene import NO_LENGTHS, POLICY, Policy, Rests, SchedulableJob
 from jobs.planning.queue.unchanged import UnchangedTurns
@@ -134,6 +135,7 @@ class World:
     policy: Policy = POLICY
     rests: Rests = field(default_factory=dict)
     past: UsesLately = field(default_factory=dict)  # of users, where several wait in a virtual cluster
+    idlings: Idlings = field(default_factory=dict)  # what reservations keep idle
     lengths: Lengths = NO_LENGTHS  # how long jobs of the like ran
     named: Mapping[str, int] = field(default_factory=dict)  # GPUs that live jobs ask for by the name of their type
     owners: Mapping[str, Owner] = field(default_factory=dict)  # by name of the container, where it has one
@@ -250,6 +252,7 @@ class Plan:
     look: set[str] = field(default_factory=set)  # nodes whose picture is too old to act on
     again_at: datetime | None = None  # the next moment at which time alone changes something
     more: bool = False  # the pass was full, so the next one follows at once
+    idlings: Idlings | None = None  # what reservations keep idle from now on, where that differs from the World's
     unchanged: UnchangedTurns | None = None  # of the waiting jobs none was to be started, ended or made room for
     paces: Mapping[str, Pace] = field(default_factory=dict)  # by node, where its engine was asked to start something
 
@@ -265,4 +268,5 @@ class Plan:
     @property
     def is_empty(self) -> bool:
         """Whether nothing is to be written."""
-        return not (self.jobs or self.orders or self.collected or self.to_write or self.purge or self.keeps)
+        is_nothing = not (self.jobs or self.orders or self.collected or self.to_write or self.purge or self.keeps)
+        return is_nothing and self.idlings is None

@@ -11,10 +11,10 @@ from heapq import heappop, heappush
 from math import ceil, inf
 from typing import NamedTuple
 
-from clusters.placement.fit import Demand, NodeView, Placement, named_gpus, wanted, with_tasks
+from clusters.placement.fit import Demand, NodeView, Placement, with_tasks
 from clusters.placement.free import FreeNodes
-from clusters.placement.shares import Quota, add, nodes_without, taken
-from jobs.planning.queue.scene import KnownJob, Rests, Runner, as_evicted, holds_at, rests_after
+from clusters.placement.shares import Quota, add, named_gpus, nodes_without, taken, wanted
+from jobs.planning.queue.scene import KnownJob, Rests, Runner, as_evicted, as_owner, holds_at, rests_after
 from jobs.planning.queue.users.shares import after_run
 from jobs.planning.queue.users.used_lately import UsedLately
 
@@ -120,6 +120,7 @@ class ReplayCluster:
             self.views[place.node] = with_tasks(self.views[place.node], [(demand, place)])
         add(self.use.setdefault(run.vc, {}), taken(run.demands, placements, self.types))
         self.waiting.pop(run.id, None)
+        self.rests = rests_after(self.rests, run.displaced, run.title, began)
         placed = PlacedRun(run, Runner(runs, holds_at(run, placements)), placements, self.now, ends)
         self.running[run.id] = placed
         return placed
@@ -175,14 +176,14 @@ class Played:
     refused: int = 0  # starts for which there was no room after all
 
 
-Chosen = tuple[Sequence[RunStart], Sequence[int]]
+Chosen = tuple[Sequence[RunStart], Mapping[int, int]]
 
 
 class ReplayPolicy:
     name: str
 
     def decide(self, cluster: ReplayCluster) -> Chosen:
-        """Which waiting jobs start now and where, and the ids of running ones that are evicted."""
+        """Which waiting jobs start now and where, and by the ids of running ones that are evicted those for which."""
         raise NotImplementedError
 
     def ended(self, placed: PlacedRun) -> None:
@@ -262,8 +263,8 @@ class Day:
     def _decide(self) -> None:
         self._looked, self._has_changed = self._cluster.now, False
         starts, victims = self._policy.decide(self._cluster)
-        for id in victims:
-            self._evict(self._cluster.running[id])
+        for id, owner in victims.items():
+            self._evict(self._cluster.running[id], owner)
         for start in starts:
             ends = self._cluster.now + start.run.seconds
             placed = self._cluster.start(start, ends)
@@ -272,10 +273,10 @@ class Day:
             else:
                 heappush(self._ends, (ends, start.run.id, placed.began))
 
-    def _evict(self, placed: PlacedRun) -> None:
+    def _evict(self, placed: PlacedRun, owner: int) -> None:
         cluster = self._cluster
         leaves = cluster.now + GRACE
         if not placed.is_evicted and placed.ends > leaves:
-            cluster.rests = rests_after(cluster.rests, placed.runner.job.borrowed, cluster.at(cluster.now))
+            cluster.waiting[owner] = as_owner(cluster.waiting[owner], [placed.runner])
             placed.evict(leaves)
             heappush(self._ends, (leaves, placed.run.id, placed.began))

@@ -19,6 +19,8 @@ from base.core.bulk import chunks
 from base.core.values import milliseconds
 from clusters.nodes.queries import load_idle_nodes
 from clusters.placement.fit import Demand, NodeView, Placement
+from clusters.placement.topology import NEAREST
+from jobs.config.extras import extras_of
 from jobs.history.window import TimeWindow
 from jobs.models import Dependency, Holding
 from jobs.replay.day import EndedRun, Run, RunStart
@@ -129,7 +131,9 @@ def _demand(task: Holding, asked: Mapping[str, Any]) -> Demand:
     labels = frozenset(asked.get("nodeLabels", {}).items())
     kind = str(asked.get("gpuType", "")) if task.gpus else ""
     return Demand(
-        f"{task.role}-{task.index}", task.role, task.index, task.cpus, task.memory_mb, task.gpus, kind, labels=labels
+        *(f"{task.role}-{task.index}", task.role, task.index, task.cpus, task.memory_mb, task.gpus, kind),
+        labels=labels,
+        topology=extras_of({"topology": asked["topology"]}).closeness if "topology" in asked else NEAREST,
     )
 
 

@@ -11,6 +11,8 @@ from dataclasses import replace
 
 from clusters.placement.fit import Demand, Placement
 from clusters.placement.free import FreeNodes
+from jobs.planning.queue.idling.after import idled_after
+from jobs.planning.queue.idling.rule import Idlings
 from jobs.planning.queue.lengths import Lengths, LikeJobs
 from jobs.planning.queue.scene import Scene
 from jobs.planning.turns import Move, turns
@@ -27,7 +29,7 @@ class Fifo(ReplayPolicy):
     name = "plain FIFO"
 
     def decide(self, cluster: ReplayCluster) -> Chosen:
-        return _in_turn(cluster)[0], ()
+        return _in_turn(cluster)[0], {}
 
 
 def _in_turn(cluster: ReplayCluster) -> tuple[list[RunStart], FreeNodes, list[Run]]:
@@ -48,7 +50,7 @@ class Backfill(ReplayPolicy):
 
     def decide(self, cluster: ReplayCluster) -> Chosen:
         shelf = ShrinkingCapacity(cluster.free())
-        return [start for run in cluster.in_order() if (start := shelf.start(run)) is not None], ()
+        return [start for run in cluster.in_order() if (start := shelf.start(run)) is not None], {}
 
 
 class ShrinkingCapacity:
@@ -78,7 +80,7 @@ class Easy(ReplayPolicy):
 
     def decide(self, cluster: ReplayCluster) -> Chosen:
         starts, free, queue = _in_turn(cluster)
-        return [*starts, *(_behind(cluster, starts, free, queue) if queue else ())], ()
+        return [*starts, *(_behind(cluster, starts, free, queue) if queue else ())], {}
 
 
 def _behind(
@@ -152,15 +154,19 @@ class Longshore(ReplayPolicy):
         """``before``: how long jobs ran that ended before the day, the newest first."""
         self._ended: deque[tuple[LikeJobs, float]] = deque(before, maxlen=LEARNT)  # the newest first
         self._lengths, self._learn_at = Lengths(self._ended), LEARN_EVERY
+        self.idlings: Idlings = {}
 
     def decide(self, cluster: ReplayCluster) -> Chosen:
         if cluster.now >= self._learn_at:
             self._lengths, self._learn_at = Lengths(self._ended), cluster.now + LEARN_EVERY
-        starts, evicted = list[RunStart](), list[int]()
-        for turn in turns(list(cluster.waiting.values()), self.scene(cluster), only_tried=True):
+        starts, evicted = list[RunStart](), dict[int, int]()
+        waiting, scene = list(cluster.waiting.values()), self.scene(cluster)
+        taken = list(turns(waiting, scene, only_tried=True))
+        self.idlings = idled_after(waiting, taken, scene)
+        for turn in taken:
             if turn.error is not None:
                 raise turn.error
-            evicted += [runner.job.id for runner in turn.victims]
+            evicted |= {runner.job.id: turn.job.id for runner in turn.victims}
             if turn.keeps:
                 cluster.waiting[turn.job.id] = replace(turn.job, keeps_turn=True)
             if turn.move is Move.GO:
@@ -175,6 +181,7 @@ class Longshore(ReplayPolicy):
             use=cluster.use,
             rests=cluster.rests,
             past=lambda: cluster.past,
+            idlings=self.idlings,
             running=lambda: [placed.runner for placed in cluster.running.values()],
             holds=lambda: [hold for placed in cluster.running.values() for hold in placed.runner.holds],
             lengths=lambda: self._lengths,

@@ -17,12 +17,12 @@ from base.core.bulk import chunks, insert_values
 from base.wakes import wake
 from base.wakes.lease import Lease
 from clusters.models import Node
-from jobs.containers import discard
 from jobs.models import Event, Job, Task
 from jobs.planning.lifecycle import JobState
 from jobs.planning.world import PARK_FOR, JobPlan, Plan
-from jobs.scheduling import orders
+from jobs.scheduling import idlings, orders
 from jobs.scheduling.events import NewEvent, job_event
+from jobs.scheduling.purging import purge
 from jobs.scheduling.writes import Stale, ToWrite, write
 
 log = structlog.get_logger()
@@ -41,12 +41,13 @@ def apply(plan: Plan, now: datetime, lease: Lease) -> int:
             Task.objects.filter(id__in=ids).update(collected=True)
         for some in chunks(plan.keeps):
             Job.objects.filter(id__in=some, state=JobState.WAITING).update(keeps_turn=True, changed_at=now)
+        if plan.idlings is not None:
+            idlings.write(plan.idlings, now)
         if plan.purge:
-            discard.note(plan.purge, now)
-            Job.objects.filter(id__in=plan.purge).delete()
+            purge(plan.purge, now)
         insert_values(Event, NewEvent._fields, writing.events)
         orders.send([*writing.orders, *plan.orders], now, writing.starts)
-        if changed or plan.purge:
+        if changed or plan.purge or plan.idlings is not None:
             wake.notify("pages")
     return changed
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import random
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -37,22 +37,23 @@ from jobs.config.spec import JobSpec
 from jobs.history import earlier, holdings
 from jobs.history.earlier import NOTHING_EARLIER, Earlier
 from jobs.history.lengths import known_lengths
-from jobs.models import Attempt, Job, Task
+from jobs.models import Attempt, Job, Task, UserRest
 from jobs.planning import retries
 from jobs.planning.exits import Exit
 from jobs.planning.lifecycle import JobState, TaskState
 from jobs.planning.queue.appointments import by_node
-from jobs.planning.queue.scene import NO_LENGTHS, Policy, Resting
+from jobs.planning.queue.idling.rule import Idlings
+from jobs.planning.queue.scene import NO_LENGTHS, Policy, Resting, Rests
 from jobs.planning.queue.users.used_lately import UsedLately
 from jobs.planning.settle import LEASE
 from jobs.planning.world import PARK_FOR, JobView, LiveJob, Owner, TaskView, World
-from jobs.scheduling import columns, rests, stamps
-from jobs.scheduling.rests import LearntRows
+from jobs.scheduling import columns, idlings, stamps
 from jobs.scheduling.stamps import Stamp, Stamps
 
 _TASK_TIMES = ("changed_at", "ordered_at", "fact_at", "claimed_until")
 _REREAD = timedelta(seconds=60)  # after which everything is read again all the same
 _OWN_PASSES = 256  # so many passes back the loader knows when each began
+RESTING = tuple(each.name for each in fields(Resting))  # columns of UserRest
 _LIVE = frozenset(map(str, (JobState.WAITING, JobState.RUNNING)))
 _PORT_OFFSET = int(settings.INSTANCE, 16) % 1_000_000
 
@@ -98,8 +99,9 @@ class WorldLoader:
         self._world: World | None = None  # the last one
         self._version: bulk.Version | None = None  # than which all in it is at least as new
         self._pending: bulk.Version | None = None  # the same of the next one
-        self._reread_at = self._rests_at = clock.monotonic_now()
-        self._rests, self._past = LearntRows[Resting](), LearntRows[UsedLately]()
+        self._reread_at = clock.monotonic_now()
+        self._rests, self._past = clock.Learnt[str, Resting](), clock.Learnt[tuple[str, str], UsedLately]()
+        self._idlings: Idlings | None = None
 
     def writes(self, time_of_day: datetime, began: datetime) -> None:
         """Note that a pass which began at ``began`` writes this time of day into the rows that it changes."""
@@ -107,10 +109,8 @@ class WorldLoader:
         if len(self._own) > _OWN_PASSES:
             del self._own[next(iter(self._own))]
 
-    def evicts(self) -> None:
-        """Note that jobs were evicted. The scheduler alone writes how long their users rest, so that is not read again
-        before, but for once in a while."""
-        self._rests_at = clock.monotonic_now()
+    def idles(self, after: Idlings) -> None:
+        self._idlings = after  # the scheduler alone writes what reservations keep idle, so that is read once
 
     def learn(self) -> None:
         """Read everything once. Looks at nodes that begin afterwards are younger than all of it."""
@@ -166,6 +166,7 @@ class WorldLoader:
             nodes=self._nodes,
             looks=looks,
             policy=policy(),
+            idlings=self._idlings or {},
             lengths=known_lengths() if self._rows.waiting else NO_LENGTHS,
             owners=self._owners_of(looks),
             lost_after=settings.NODE_LOST_AFTER,
@@ -178,11 +179,10 @@ class WorldLoader:
         jobs, tasks, leftovers, decided = stamps.of_jobs(), stamps.of_tasks(), stamps.of_leftovers(), _decided()
         if (seen := (jobs, tasks, leftovers, decided)) != self._seen:
             self._rows, self._seen = self._read(jobs, tasks, leftovers, decided), seen
-        if now >= self._rests_at:
-            self._rests_at = now + _REREAD
-            self._rests.learn(rests.load(), timezone.now(), now)
+        self._rests.learn(load_rests(), timezone.now(), now)
         if self._rows.waiting:
             self._past.learn(holdings.used_lately(self._rows.waiting), timezone.now(), now)
+        self._idlings = idlings.load(timezone.now(), now) if self._idlings is None else self._idlings
         nodes = self.ledger.nodes(with_held=False, again=False)
         self._appointments = load_appointments(timezone.now())
         return World(
@@ -349,6 +349,12 @@ def _changed(known: dict[int, Any], by_id: Mapping[int, Stamp]) -> list[int]:
 _NEW: tuple[Stamp] = ((),)
 
 
+def load_rests() -> Rests:
+    """Who rests, by the clock of the day."""
+    rows = UserRest.objects.values_list("username", *RESTING)
+    return {username: Resting(*values) for username, *values in rows}
+
+
 def policy() -> Policy:
     """The settings of the queue."""
     return Policy(reservations=settings.RESERVATIONS)
@@ -386,4 +392,5 @@ def _purgeable(ended: list[int]) -> list[int]:
     if not ended:
         return []
     uncollected = Task.objects.filter(job=OuterRef("id"), collected=False).exclude(state=TaskState.WAITING)
-    return list(Job.objects.filter(id__in=ended).filter(~Exists(uncollected)).values_list("id", flat=True))
+    gone = Job.objects.filter(id__in=ended).filter(~Exists(uncollected))
+    return list(gone.order_by("id").values_list("id", flat=True))

@@ -102,11 +102,11 @@ class Scheduler:
         made = plan(world, self._unchanged, self._paces, standing)
         self._unchanged, self._paces, self._standing = made.unchanged, made.paces, standing
         changed = apply(made, now, self.lease)
-        if any(job_plan.evicted for job_plan in made.jobs):
-            self._loader.evicts()
+        if made.idlings is not None:
+            self._loader.idles(made.idlings)
         self._note_strangers(made.strangers, now)
         self.watch.look_again(made.look)
-        self.again_at = steady if made.more or (changed and made.goes_on) else made.again_at
+        self.again_at = steady if made.more or made.purge or (changed and made.goes_on) else made.again_at
         return changed
 
     def run(self) -> None:

@@ -2,53 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable
+from dataclasses import asdict
 from datetime import datetime
-from typing import Generic, TypeVar
 
 from jobs.models import Job, UserRest
-from jobs.planning.queue.scene import MOST_EVICTIONS, QUIET, Resting, Rests, rests_after
-from jobs.planning.queue.users.used_lately import UsedLately
-
-T = TypeVar("T", Resting, UsedLately)
-_KEY, _VALUES = ("username", "vc"), ("evictions", "counted", "last")
+from jobs.planning.queue.scene import MOST_EVICTIONS, QUIET, Displaced, displaced_by, rests_after
+from jobs.scheduling.load import RESTING, load_rests
 
 
-def load() -> Rests:
-    rows = UserRest.objects.values_list(*_KEY, *_VALUES)
-    return {(username, vc): Resting(*values) for username, vc, *values in rows}
+def note(owner: int, borrowers: Collection[int], now: datetime) -> None:
+    """Note with a job whom it displaces, in the transaction that ends the attempts of these jobs. It goes with the job:
+    if that never starts, they were evicted, and nobody rests."""
+    evicted = Job.objects.filter(id__in=borrowers).values_list("username", "started_at")
+    jobs = Job.objects.filter(id=owner)
+    for displaced in jobs.values_list("displaced", flat=True):
+        jobs.update(displaced=displaced_by(displaced, evicted), changed_at=now)
 
 
-def count(jobs: Collection[int], now: datetime) -> None:
-    """Note that these borrowers are evicted, in the transaction that ends their attempts."""
-    evicted = list(Job.objects.filter(id__in=jobs).values_list(*_KEY, "started_at"))
-    before = load()
-    after = rests_after(before, evicted, now)
+def count(owners: Iterable[tuple[str, Displaced]], now: datetime) -> None:
+    """Let those rest whom these jobs, user/name each, displaced, in the transaction that places them."""
+    before = after = load_rests()
+    for title, displaced in owners:
+        after = rests_after(after, displaced, title, now)
     rows = [
-        UserRest(username=username, vc=vc, evictions=rest.evictions, counted=rest.counted, last=rest.last)
-        for (username, vc), rest in sorted(after.items())
-        if before.get((username, vc)) != rest
+        UserRest(username=username, **asdict(rest))
+        for username, rest in sorted(after.items())
+        if before.get(username) != rest
     ]
-    UserRest.objects.bulk_create(rows, update_conflicts=True, unique_fields=_KEY, update_fields=_VALUES)
+    UserRest.objects.bulk_create(rows, update_conflicts=True, unique_fields=["username"], update_fields=RESTING)
 
 
 def clean_up(now: datetime) -> None:
     """Delete what has no effect any more."""
     UserRest.objects.filter(last__lt=now - MOST_EVICTIONS * QUIET).delete()
-
-
-class LearntRows(Generic[T]):
-    """Rows of users in virtual clusters, with moments on the scheduler's own clock. What was learnt once stays,
-    whatever is done to the clock of the day."""
-
-    def __init__(self) -> None:
-        self._rows: Mapping[tuple[str, str], T] = {}
-        self.known: Mapping[tuple[str, str], T] = {}
-
-    def learn(self, rows: Mapping[tuple[str, str], T], time_of_day: datetime, read_at: datetime) -> None:
-        before, known = self._rows, self.known
-        self._rows = rows
-        self.known = {
-            whose: known[whose] if row == before.get(whose) else row.on_clock(time_of_day, read_at)
-            for whose, row in rows.items()
-        }

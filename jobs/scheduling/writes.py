@@ -190,12 +190,15 @@ def _place(plans: Sequence[JobPlan], writing: ToWrite) -> None:
     holdings.open_rows(held)
     for some in chunks([attempt.pk for attempt in attempts.values()]):
         with_ids(Attempt.objects.all(), some).update(launched_at=writing.now)
-    fresh = {"started_at": writing.now, "not_before": None, "is_guest": False, "ends_by": None, "forecast": None}
-    _move_jobs(plans, JobState.RUNNING, writing.now, **fresh, keeps_turn=False)
+    fresh: dict[str, Any] = dict.fromkeys(("not_before", "ends_by", "forecast", "displaced"))
+    fresh |= {"started_at": writing.now, "is_guest": False, "keeps_turn": False}
+    _move_jobs(plans, JobState.RUNNING, writing.now, **fresh)
     for guests in chunks([plan.job.id for plan in plans if plan.is_guest]):
         with_ids(Job.objects.all(), guests).update(is_guest=True)
     ends = [(end, plan.job.id) for plan in plans if (end := plan.job.would_end(writing.now)) is not None]
     update_rows(Job, ["ends_by"], ["id"], ends)
+    if owners := [(plan.job.title, plan.job.displaced) for plan in plans if plan.job.displaced]:
+        rests.count(owners, writing.now)
 
 
 def _placed_task(plan: JobPlan, place: Placement, id: int, app_id: str, now: datetime, *, is_ordered: bool) -> Row:
@@ -237,10 +240,14 @@ def _decide(plans: Sequence[JobPlan], writing: ToWrite) -> None:
         writing.events.append(job_event(plan, writing.now, "attempt.decided", None, exit_.sentence, **data))
     for guests in chunks([plan.job.id for plan in plans if plan.evicted and plan.evicted.was_guest]):
         Job.objects.filter(id__in=guests).update(guest_evictions=F("guest_evictions") + 1)
-    borrowers = [plan.job.id for plan in plans if plan.evicted and plan.evicted.owner and not plan.evicted.was_guest]
-    for some in chunks(borrowers):
-        Job.objects.filter(id__in=some).update(evictions=F("evictions") + 1)
-        rests.count(some, writing.now)
+    borrowers: dict[int, list[int]] = {}  # by the job for which they are evicted
+    for plan in plans:
+        if plan.evicted and plan.evicted.owner and not plan.evicted.was_guest:
+            borrowers.setdefault(plan.evicted.owner, []).append(plan.job.id)
+    for owner, victims in borrowers.items():
+        for some in chunks(victims):
+            Job.objects.filter(id__in=some).update(evictions=F("evictions") + 1)
+            rests.note(owner, some, writing.now)
     _update_all(Attempt, ["decided_at", "exit_code", "exit"], ["job", "number"], rows)
 
 
@@ -256,7 +263,8 @@ def _end(plans: Sequence[JobPlan], writing: ToWrite) -> None:
         _make_due(plan, attempts[plan.job.id], writing)
     ended = [(now, attempt.exit, attempt.diagnosis_due, attempt.pk) for attempt in attempts.values()]
     update_rows(Attempt, ["completed_at", "exit", "diagnosis_due"], ["id"], ended)
-    for some in chunks([attempt.pk for attempt in attempts.values()]):
+    seen = [attempts[plan.job.id].pk for plan in plans if not plan.job.deleted]  # the tasks of others are purged
+    for some in chunks(seen):
         Task.objects.filter(attempt__in=some, state=TaskState.WAITING).update(
             state=move_task(TaskState.WAITING, TaskState.STOPPED), changed_at=now, finished_at=now, collected=True
         )

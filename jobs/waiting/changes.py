@@ -15,6 +15,7 @@ from typing import Any, Generic
 from base.core import words
 from clusters.placement.fit import Demand, NodeView, Placement
 from clusters.placement.free import FreeNodes
+from clusters.placement.topology import Topology
 from jobs.planning.queue.reclaim import without
 from jobs.planning.queue.scene import LAST, JobT, KnownJob, Scene, SchedulableJob
 from jobs.planning.turns import Move, Turn, turns
@@ -30,8 +31,8 @@ _HOPELESS = frozenset({"parked", "delay", "dependency"})  # of these nobody chan
 @dataclass(frozen=True, slots=True)
 class Change:
     """``change`` is the same for programs, one entry: maxRunSeconds, preemptible, gpuNumber, gpuType, taskNumber
-    ({role: number}) and virtualCluster are of the config; jobEnds (user~job) and nodeReturns (its name) are what others
-    would do. ``placements`` say where the job would start."""
+    ({role: number}), topology and virtualCluster are of the config; jobEnds (user~job) and nodeReturns (its name) are
+    what others would do. ``placements`` say where the job would start."""
 
     sentence: str
     change: Mapping[str, Any]
@@ -61,7 +62,7 @@ class _ChangeSearch(Generic[JobT]):
 
     def changes(self, vcs: Mapping[str, int]) -> Iterator[Change]:
         of_appointments = self._ends_in_time(), self._preemptible()
-        of_config = (self._fewer_gpus(), self._fewer_tasks(), self._other_types(), self._in(vcs))
+        of_config = (self._apart(), self._fewer_gpus(), self._fewer_tasks(), self._other_types(), self._in(vcs))
         for found in (*of_appointments, *of_config, self._job_ends(), self._node_returns()):
             yield from islice(found, 1)
 
@@ -87,6 +88,15 @@ class _ChangeSearch(Generic[JobT]):
                 "appointment of its nodes begins, and is tried again."
             )
             yield from self._if_it_starts(sentence, {"preemptible": True}, self.demands, is_preemptible=True)
+
+    def _apart(self) -> Iterator[Change]:
+        """No domain is required any more, but as close together as there is room."""
+        asked = self.demands[0].topology
+        if asked.is_required:
+            level = asked.config_value
+            shape = tuple(replace(demand, topology=Topology(asked.level)) for demand in self.demands)
+            sentence = "Let its tasks be further apart if need be (extras.topology: prefer instead of require)."
+            yield from self._if_it_starts(sentence, {"topology": {"prefer": level}}, shape)
 
     def _fewer_gpus(self) -> Iterator[Change]:
         most = max(demand.gpus for demand in self.demands)

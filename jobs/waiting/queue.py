@@ -1,6 +1,6 @@
 """The turns of the waiting jobs, worked out when somebody asks, from what the rows say then.
 
-Three queries beside those for the nodes, however many jobs wait: only of jobs that may start now, and of those asked
+Four queries beside those for the nodes, however many jobs wait: only of jobs that may start now, and of those asked
 for, the specs are read.
 """
 
@@ -28,14 +28,15 @@ from jobs.history import holdings
 from jobs.history.lengths import known_lengths
 from jobs.models import Attempt, Job, Task
 from jobs.planning.lifecycle import TASK_LIVE_STATES, JobState
+from jobs.planning.queue.idling.rule import Idling
 from jobs.planning.queue.lines import in_order
 from jobs.planning.queue.reservations import Reservation
 from jobs.planning.queue.scene import LAST, Awaited, Runner, Scene, SchedulableJob
 from jobs.planning.queue.unchanged import interval_start
 from jobs.planning.turns import Turn, turns
-from jobs.scheduling import columns, rests
+from jobs.scheduling import columns, idlings
 from jobs.scheduling.columns import Specs
-from jobs.scheduling.load import named_gpus, policy
+from jobs.scheduling.load import load_rests, named_gpus, policy
 
 _NO_ROW = 0  # no job has this id
 _RESERVED = "reserved"
@@ -162,7 +163,9 @@ def forget() -> None:
 
 def reservations() -> Sequence[Reservation[WaitingJob]]:
     """The room that is reserved for jobs, as in ``recent_queue``. One query where nobody waits."""
+    global _recent
     if not Job.objects.filter(state=JobState.WAITING, deleted_at__isnull=True).exists():
+        _recent = None
         return ()
     seen = recent_queue()
     if _RESERVED not in seen.answers:
@@ -170,6 +173,15 @@ def reservations() -> Sequence[Reservation[WaitingJob]]:
         seen.answers[_RESERVED] = tuple(one for one in reserved if one is not None)
     found: Sequence[Reservation[WaitingJob]] = seen.answers[_RESERVED]
     return found
+
+
+def lapses() -> Sequence[tuple[WaitingJob, Idling]]:
+    """The reservations that have lapsed, each with its job, as of the last look for ``reservations``."""
+    if _recent is None or not (seen := _recent[1]).scene.idlings:
+        return ()
+    jobs = {job.id: job for job in seen.waiting}
+    known = (each.lapsed(seen.scene.rounded_now) for _, each in sorted(seen.scene.idlings.items()))
+    return [(jobs[each.job], each) for each in known if each is not None and each.job in jobs]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,7 +249,8 @@ def _scene(specs: Specs, waiting: Sequence[WaitingJob], *, moves: bool, is_held:
         holds=ledger.holds().values,
         spans=spans(now),
         policy=policy(),
-        rests=rests.load(),
+        rests=load_rests(),
+        idlings=idlings.load(now, now),
         lengths=known_lengths,
         past=cache(lambda: holdings.used_lately(waiting)),
         named=named_gpus(nodes),

@@ -5,8 +5,8 @@ smallest changes that start it, which takes more than a pass may."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import Generic, TypeVar, cast
 
 from django.utils import timezone
 
@@ -28,8 +28,10 @@ from jobs.planning.streak import Streak, streak
 from jobs.planning.turns import Move, Turn
 from jobs.waiting.changes import Change, smallest_changes
 from jobs.waiting.queue import WaitingJob, recent_queue, turn_now
+from jobs.waiting.reason import Ahead, Forecast, Reason, ReservedNodes, WaitingReason, blocker_item
 from jobs.waiting.words import current, not_before
 
+R = TypeVar("R", bound=Reason)
 MOST_AHEAD = 5  # jobs named of those that start before this one
 
 
@@ -38,45 +40,53 @@ def turn_of(job: Job) -> Turn[WaitingJob] | None:
     return turn_now(job.pk) if job.state == JobState.WAITING else None
 
 
-def waiting_reason(job: Job, turn: Turn[WaitingJob] | None, before: Streak | None = None) -> dict[str, Any]:
-    """``{"summary", "blockers": [{"kind", "sentence", "need"?, "have"?, "node"?, "until"?}], "position"?, "ahead":
-    [{"name"}], "reservation"?, "forecast"?, "notBefore"?}`` of a waiting job; ``ahead`` are the first of those before
-    it. ``turn`` is of ``turn_of``; ``before`` of ``earlier``, for those who know it."""
+def waiting_reason(job: Job, turn: Turn[WaitingJob] | None, before: Streak | None = None) -> WaitingReason:
+    """Why a job waits. ``turn`` is of ``turn_of``; ``before`` of ``earlier``, for those who know it."""
     if (turn is None or turn.queue.scene.is_held) and (held := predecessor.sentence()):
         return {"summary": held, "blockers": [{"kind": "restored", "sentence": held}], "ahead": []}
     if turn is None:
         return {"summary": "It does not start any more; it ends in a moment.", "blockers": [], "ahead": []}
     now = timezone.now()
-    reason = _reason(turn, explain(job, turn, before), current(job.forecast, now))
     after = not_before(job.forecast, now)
-    return reason if after is None else {**reason, "notBefore": after}
+    told = _reason(turn, explain(job, turn, before), current(job.forecast, now))
+    reason: WaitingReason = {**told, "notBefore": after or 0}
+    if after is None:
+        del reason["notBefore"]
+    return reason
 
 
-def reason_if_submitted(turn: Turn[WaitingJob], forecast: Mapping[str, int] | None) -> dict[str, Any]:
+def reason_if_submitted(turn: Turn[WaitingJob], forecast: Mapping[str, int] | None) -> Reason:
     """Return, as ``waiting_reason``, that of a job that is not submitted yet; ``forecast`` is {"p10", "p50", "p90"}."""
     return _reason(turn, access.told(turn.blockers, turn.job.username), forecast)
 
 
-def _reason(turn: Turn[WaitingJob], blockers: list[Blocker], forecast: Mapping[str, int] | None) -> dict[str, Any]:
-    return {
+def _reason(turn: Turn[WaitingJob], blockers: list[Blocker], forecast: Mapping[str, int] | None) -> Reason:
+    kinds = {blocker.kind for blocker in blockers}
+    is_queued = not kinds & {"never", "parked"}
+    reason: Reason = {
         "summary": _summary(blockers),
         "blockers": [blocker_item(blocker) for blocker in blockers],
-        **_place(turn, blockers),
-        **({"reservation": reservation(turn)} if turn.reservation else {}),
-        **({"forecast": forecast} if forecast else {}),
+        "ahead": _ahead(turn) if is_queued and "queue" in kinds else [],
     }
+    if is_queued:
+        reason["position"] = turn.position
+    if turn.reservation:
+        reason["reservation"] = reservation(turn)
+    if forecast:
+        reason["forecast"] = cast(Forecast, forecast)
+    return reason
 
 
-def blocker_item(blocker: Blocker) -> dict[str, str]:
-    """``{"kind", "sentence"}``, and of the rest what it has."""
-    return {key: value for key, value in asdict(blocker).items() if value and key not in ("owners", "otherwise")}
-
-
-def reservation(turn: Turn[WaitingJob]) -> dict[str, Any]:
+def reservation(turn: Turn[WaitingJob]) -> ReservedNodes:
     """The room that is reserved for a job, ``{"nodes", "sentence"}``; of a turn that has some."""
     assert turn.reservation is not None
     nodes = turn.reservation.names
     sentence = f"Room is kept for it on {words.listing(nodes)}: what comes free there goes to this job first."
+    scene = turn.queue.scene
+    idling = scene.idlings.get(turn.job.vc)
+    if idling is not None and idling.job == turn.job.id and idling.lapses_at is not None:
+        lapses_at = idling.lapses_at.astimezone(scene.now.tzinfo)
+        sentence += f" If it idles on, others may use it for a time from {lapses_at:%H:%M} ({words.zone(lapses_at)})."
     return {"nodes": nodes, "sentence": sentence}
 
 
@@ -97,17 +107,11 @@ def earlier(job: Job) -> Streak | None:
     return streak(queries.earlier_ends(job), JobSpec.from_json(job.spec).retry_count)
 
 
-def _place(turn: Turn[WaitingJob], blockers: list[Blocker]) -> dict[str, Any]:
-    kinds = {blocker.kind for blocker in blockers}
-    if kinds & {"never", "parked"}:
-        return {"ahead": []}
-    first = [ahead.id for ahead in turn.ahead[:MOST_AHEAD]] if "queue" in kinds else []
+def _ahead(turn: Turn[WaitingJob]) -> list[Ahead]:
+    first = [ahead.id for ahead in turn.ahead[:MOST_AHEAD]]
     names = Job.objects.filter(id__in=first).values_list("id", "username", "name") if first else ()
     full = {id: f"{username}~{name}" for id, username, name in names}
-    return {
-        "position": turn.position,
-        "ahead": [{"name": full[id]} for id in first if id in full],
-    }
+    return [{"name": full[id]} for id in first if id in full]
 
 
 def _summary(blockers: list[Blocker]) -> str:
@@ -145,11 +149,11 @@ class UseWithJob:
 
 
 @dataclass(frozen=True, slots=True)
-class WhyWaiting:
+class WhyWaiting(Generic[R]):
     """``reason`` is that of ``waiting_reason``. ``rows`` are the first of the grid, ``more`` the
     number of those left out."""
 
-    reason: Mapping[str, Any]
+    reason: R
     changes: Sequence[Change]
     in_the_way: Sequence[InTheWay]
     use: UseWithJob
@@ -158,7 +162,7 @@ class WhyWaiting:
     more: int
 
 
-def why(job: Job) -> WhyWaiting | None:
+def why(job: Job) -> WhyWaiting[WaitingReason] | None:
     """Everything about why a job waits; None for one that does not wait, or is about to end."""
     turn = turn_of(job)
     if turn is None:
@@ -186,7 +190,7 @@ def _changes(job: Job, turn: Turn[WaitingJob]) -> Sequence[Change]:
     return changes
 
 
-def of_turn(turn: Turn[WaitingJob], reason: Mapping[str, Any], changes: Sequence[Change]) -> WhyWaiting:
+def of_turn(turn: Turn[WaitingJob], reason: R, changes: Sequence[Change]) -> WhyWaiting[R]:
     """Everything about why this job waits, also for one that is not submitted yet. Where it starts now, nothing is in
     its way."""
     waits = turn.error is None and turn.move is not Move.GO

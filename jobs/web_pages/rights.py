@@ -16,7 +16,7 @@ from base.accounts.viewer import Viewer
 from base.core.errors import BadRequest, Forbidden, Unauthorized
 from base.models import User
 from clusters.models import VirtualCluster
-from clusters.vcs.grants import granted
+from clusters.vcs.grants import grants_of
 from clusters.vcs.rules import DEFAULT_VC
 from jobs.access import is_insider
 from jobs.config.web_pages import WebPage
@@ -45,14 +45,14 @@ def in_force(shares: QuerySet[PageShare]) -> QuerySet[PageShare]:
     return shares.filter(Q(expires_at=None) | Q(expires_at__gt=timezone.now()))
 
 
-def may_open(viewer: Viewer, owner: str, shares: Iterable[PageShare], vcs: Mapping[str, set[str]]) -> bool:
+def may_open(viewer: Viewer, owner: str, shares: Iterable[PageShare], vcs: Mapping[str, Collection[str]]) -> bool:
     """``vcs``: what was granted to users, the viewer among them. Everybody may use the default one, so it is shared
     with nobody in particular."""
     if is_insider(viewer, owner):
         return True
     if not viewer.is_authenticated:
         return False
-    names: dict[str, set[str]] = {"user": {viewer.username}, "vc": vcs.get(viewer.username, set())}
+    names: dict[str, Collection[str]] = {"user": {viewer.username}, "vc": vcs.get(viewer.username, ())}
     return any(share.name in names.get(share.kind, ()) for share in shares)
 
 
@@ -68,7 +68,7 @@ def require_open(viewer: Viewer, job: Job, page: WebPage, place: PagePlace) -> N
     if not viewer.is_authenticated:
         raise Unauthorized
     key = key_of(job.pk, page)
-    if not may_open(viewer, job.username, openers([key])[key], granted([viewer.username])):
+    if not may_open(viewer, job.username, openers([key])[key], grants_of([viewer.username])):
         raise Forbidden(
             f"{page.title} of {page.role}-{page.index} is for {job.username} and for those with whom they share it. "
             f"Ask {job.username}."

@@ -17,7 +17,7 @@ from base.accounts.viewer import Viewer
 from base.core.errors import NotFound
 from clusters.engines.runtime import FaultReason, RuntimeFault
 from clusters.models import Node
-from clusters.vcs.grants import granted
+from clusters.vcs.grants import grants_of
 from jobs import access, queries
 from jobs.config import web_pages
 from jobs.config.spec import JobSpec
@@ -122,7 +122,7 @@ def _promised(spec: JobSpec) -> list[WebPage]:
 
 def _with_rights(job: Job, viewer: Viewer, url: str, rows: Sequence[tuple[WebPage, str, State]]) -> list[ListedPage]:
     shares = rights.openers({rights.key_of(job.pk, page) for page, _, _ in rows}) if rows else {}
-    vcs = granted([viewer.username]) if viewer.is_authenticated else {}
+    vcs = grants_of([viewer.username]) if viewer.is_authenticated else {}
     may_share = access.is_insider(viewer, job.username)
     pages = []
     for page, node, state in rows:

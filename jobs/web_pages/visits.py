@@ -25,7 +25,7 @@ from base.accounts import audit
 from base.models import ApiToken, User
 from clusters.engines import schemes
 from clusters.models import Node
-from clusters.vcs.grants import granted
+from clusters.vcs.grants import grants_of
 from jobs.config.web_pages import WebPage
 from jobs.models import Job, Task
 from jobs.planning.lifecycle import JobState, TaskState
@@ -122,7 +122,7 @@ def check(cookies: Collection[str]) -> dict[str, Visit]:
     known = [*_still_known([row for row in alive if row.user]), *_by_link([row for row in alive if not row.user])]
     keys = {row.pk: rights.key_of(row.job_id, row) for row in known}
     shares = rights.openers(set(keys.values()))
-    vcs = granted([row.user.username for row in known if row.user])
+    vcs = grants_of([row.user.username for row in known if row.user])
     may = [row for row in known if _may_open(row, shares[keys[row.pk]], vcs)]
     targets = _targets(may)
     return {hashes[str(row.cookie)]: _visit(row, *targets[row.pk]) for row in may}
@@ -134,7 +134,7 @@ def target_of(task: Task, page: WebPage, node: Node) -> Target:
     return Target(task.pk, node.endpoint, node.tls_dir, address, page.port, page.is_tls, task.container_name)
 
 
-def _may_open(row: PageVisit, shares: Iterable[PageShare], vcs: Mapping[str, set[str]]) -> bool:
+def _may_open(row: PageVisit, shares: Iterable[PageShare], vcs: Mapping[str, Collection[str]]) -> bool:
     if row.user is not None:
         return rights.may_open(row.user, row.job.username, shares, vcs)
     return any(share.pk == row.link and share.kind == PageShare.Kind.LINK for share in shares)

@@ -86,7 +86,8 @@ def _tokens_page(
     rows = sorted(services.list_tokens(user_of(request)), key=lambda token: not token.name)
     page = {
         "nav": "account",
-        "tokens": rows[:_MOST_SHOWN],
+        "tab": "tokens",
+        "rows": rows[:_MOST_SHOWN],
         "hidden": len(rows[_MOST_SHOWN:]),
         "days": DAYS,
         "chosen": chosen,
@@ -126,4 +127,4 @@ def remove_key(request: HttpRequest, key_id: int) -> HttpResponse:
 
 def _keys_page(request: HttpRequest, *, code: int = 200, **more: Any) -> HttpResponse:
     rows = UserKey.objects.filter(user=user_of(request)).order_by("id")
-    return render(request, "account/keys.html", {"nav": "account", "keys": rows, **more}, status=code)
+    return render(request, "account/keys.html", {"nav": "account", "tab": "keys", "rows": rows, **more}, status=code)

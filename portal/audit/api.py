@@ -11,7 +11,6 @@ from typing_extensions import TypedDict
 
 from base.core.errors import BadRequest
 from portal.audit import queries, words
-from portal.shared.api.openapi import errors
 from portal.shared.api.v1 import V1View
 from portal.shared.viewer import user_of
 
@@ -48,7 +47,6 @@ class Audit(V1View):
             (200, "application/json"): AuditPage,
             (200, "text/csv"): OpenApiTypes.STR,
             (200, "application/x-ndjson"): OpenApiTypes.STR,
-            **errors(401),
         },
     )
     def get(self, request: Request) -> HttpResponseBase:

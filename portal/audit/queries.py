@@ -16,10 +16,10 @@ from django.utils import timezone
 from pydantic import BeforeValidator, Field
 
 from base.core.errors import BadRequest
+from base.core.values import Moment, V1Answer, called
 from base.core.words import whole
 from base.models import AuditEvent, User
 from portal.audit import words
-from portal.shared.api.filled import Moment, V1Answer, called
 from portal.shared.sheets import sheet
 
 SIZE = 50

@@ -7,8 +7,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from typing_extensions import TypedDict
 
+from base.core.values import Moment, V1Answer, called
 from portal.hosts.hosts import hosts, warnings
-from portal.shared.api.filled import Moment, V1Answer, called
 from portal.shared.api.openapi import errors
 from portal.shared.api.v1 import V1View
 from portal.shared.viewer import admin_of
@@ -48,7 +48,7 @@ class HostsAnswer(TypedDict):
 class Hosts(V1View):
     @extend_schema(
         summary="The hosts of this portal, their processes, and which of them act",
-        responses={200: HostsAnswer, **errors(401, 403)},
+        responses={200: HostsAnswer, **errors(403)},
     )
     def get(self, request: Request) -> Response:
         admin_of(request)

@@ -12,7 +12,7 @@ from django.shortcuts import redirect
 from django.utils.html import format_html
 
 from base.core import words
-from base.core.errors import BadRequest, NoJob
+from base.core.errors import BadRequest
 from jobs import access, queries, services
 from jobs.models import Dependency, Job, Task
 from jobs.planning.lifecycle import TASK_LIVE_STATES, JobState
@@ -57,7 +57,7 @@ def stop_jobs(request: HttpRequest) -> HttpResponseBase:
     if len(able) > MOST_WITHOUT_TYPING and request.POST.get("typed") != str(len(able)):
         raise BadRequest(f"Type {len(able)} to stop {len(able)} jobs. Nothing was stopped.")
     done = services.stop_many(user_of(request), able)
-    messages.success(request, f"{words.count(done.stopped, 'job was', 'jobs were')} asked to stop.")
+    messages.success(request, f"{words.count(len(done.stopped), 'job was', 'jobs were')} asked to stop.")
     return redirect(return_url(request, "/jobs"))
 
 
@@ -141,12 +141,10 @@ def waiters(jobs: Sequence[Job]) -> str:
 
 
 def _chosen(names: Sequence[str]) -> list[Job]:
-    """The jobs of these names that still exist, in the same order."""
-    jobs = []
-    for full_name in dict.fromkeys(names[:MOST_AT_ONCE]):
+    """The jobs of these full names that still exist, in the same order; one statement for each of their users."""
+    of_user: dict[str, list[str]] = {}
+    for full_name in names[:MOST_AT_ONCE]:
         username, _, name = full_name.partition("/")
-        try:
-            jobs.append(queries.get_job(username, name))
-        except NoJob:
-            continue
-    return jobs
+        of_user.setdefault(username, []).append(name)
+    found = {str(job): job for username, own in of_user.items() for job in queries.named(username, own)}
+    return [found[name] for name in dict.fromkeys(names[:MOST_AT_ONCE]) if name in found]

@@ -12,6 +12,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from base.accounts import budget
 from base.accounts.viewer import Viewer, may_read_jobs, require_reader
 from base.core.errors import BadRequest, NoJobConfig, NoJobSshInfo
 from jobs import access, admission, order, queries, services, versions
@@ -96,7 +97,8 @@ class JobConfig(V1View):
             raise NoJobConfig(f"Config of job {job} is not found.")
         value = self.value_of(row)
         if request._request.get_preferred_type(["application/json", *_YAML]) in _YAML:
-            text = yaml.safe_dump(value, sort_keys=False, allow_unicode=True)
+            with budget.reading(viewer_of(request).username, row.config):
+                text = yaml.safe_dump(value, sort_keys=False, allow_unicode=True)
             return HttpResponse(text, content_type="text/yaml; charset=utf-8")
         return Response(value)
 
@@ -106,9 +108,7 @@ class JobConfig(V1View):
 
 class Release(V1View):
     @extend_schema(
-        summary="Let go the containers that are kept for debugging",
-        request=None,
-        responses={202: shapes.Released, **errors(401, 403, 404)},
+        summary="Let go the containers that are kept for debugging", request=None, responses={202: shapes.Released}
     )
     def put(self, request: Request, job: str, username: str = "") -> Response:
         user = user_of(request)
@@ -121,7 +121,7 @@ class Priority(V1View):
         summary="Change the priority of a waiting job",
         description="An admin may set any, the owner of the job one as high as they may submit.",
         request=shapes.PriorityValue,
-        responses={202: Message, **errors(400, 401, 403, 404, 409)},
+        responses={202: Message, **errors(409)},
     )
     def put(self, request: Request, job: str, username: str = "") -> Response:
         row = find_job(request, username, job)
@@ -136,7 +136,7 @@ class Position(V1View):
         summary="Let a waiting job start before another one",
         description="For admins. Both jobs wait in one virtual cluster; `before` is `user~job`.",
         request=shapes.BeforeValue,
-        responses={202: Message, **errors(400, 401, 403, 404, 409)},
+        responses={202: Message, **errors(409)},
     )
     def put(self, request: Request, job: str, username: str = "") -> Response:
         row = find_job(request, username, job)
@@ -149,10 +149,7 @@ class Position(V1View):
 class JobSsh(V1View):
     """v1 contract, 3.9. The answer has the containers whose sshd answers now."""
 
-    @extend_schema(
-        summary="How to log in to the containers",
-        responses={200: shapes.SshInfo, **errors(401, 404)},
-    )
+    @extend_schema(summary="How to log in to the containers", responses=shapes.SshInfo)
     def get(self, request: Request, job: str, username: str = "") -> Response:
         row = find_job(request, username, job)
         access.require_config(viewer_of(request), row)

@@ -8,6 +8,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.utils.html import format_html
 
+from base.accounts import budget
 from base.core.errors import BadRequest, LongshoreError, TooManyRequests
 from base.models import User
 from jobs import queries, services
@@ -66,9 +67,11 @@ def _asked(request: HttpRequest) -> ChangeAsked:
 def _page(
     request: HttpRequest, user: User, job: Job, asked: ChangeAsked, error: LongshoreError | None = None
 ) -> HttpResponse:
-    """Raises Forbidden for everybody but the owner."""
-    text = services.changed_config(user, job, asked)
-    old, new = (pretty_printed(each) if is_packed(each) else each for each in (job.config, text))
+    """Raises Forbidden for everybody but the owner, and TooManyRequests."""
+    with budget.reading(user.username, job.config):
+        text = services.changed_config(user, job, asked)
+        old, new = (pretty_printed(each) if is_packed(each) else each for each in (job.config, text))
+        lines = difference(old, new)
     waits = job.state == JobState.WAITING and job.execution == Job.Execution.START
     found = next((one for one in offered(job) if one.change == asked), None) if waits and error is None else None
     page = {
@@ -77,7 +80,7 @@ def _page(
         "url": job_url(job.username, job.name),
         "asked": request.POST.get("change") or request.GET.get("change"),
         "name": queries.free_name(job.username, job.name),
-        "lines": difference(old, new),
+        "lines": lines,
         "found": found,
         "waits": waits,
         "moves": "virtualCluster" in asked,

@@ -19,10 +19,12 @@ from base.accounts.viewer import Viewer, require_reader
 from base.core.errors import BadRequest
 from jobs import access, queries, services, versions
 from jobs.config.spec import JobSpec
+from jobs.models import Job
 from jobs.submitting.dry_run import check_config
 from portal.job.api import OneJob
 from portal.lists.listing import ListQuery
 from portal.shared.api import etags
+from portal.shared.api.bodies import read
 from portal.shared.api.openapi import errors
 from portal.shared.api.v1 import LongJson, V1View, body
 from portal.shared.jobs import serializers, shapes
@@ -88,6 +90,27 @@ class Validate(OneJob):
         user = user_of(request)
         with budget.question(user.username):
             return Response(check_result_of(check_config(body(request), user)))
+
+
+class StopJobs(OneJob):
+    """``POST /jobs/stop``. With any other method ``stop`` is the name of a job."""
+
+    @extend_schema(
+        summary="STOP many jobs of one user",
+        request=shapes.JobNames,
+        responses={202: shapes.StoppedJobs, **errors(403)},
+    )
+    def post(self, request: Request, job: str, username: str = "") -> Response:
+        names = read(shapes.JobNames, request).jobs
+        user = user_of(request)
+        owner = username or user.username
+        access.require_write(user, Job(username=owner, name=names[0]), "execute")
+        done = services.stop_many(user, queries.named(owner, names))
+        stopped = {name.rpartition("~")[2] for name in done.stopped}
+        told: dict[str, list[str]] = {"stopped": [], "left": []}
+        for name in dict.fromkeys(names):
+            told["stopped" if name in stopped else "left"].append(name)
+        return Response(told, status=202)
 
 
 def json_list(lines: Iterator[Mapping[str, Any]]) -> Iterator[bytes]:

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from base.accounts import budget
 from base.core.errors import BadRequest, ConflictJob, InvalidProtocol
 from jobs import services
 from jobs.config import jsonc, protocol_v2, yaml_text
@@ -34,7 +35,9 @@ class JobListV2(JobList):
     @extend_schema(summary="Submit a v1 JSON job", request=JobSpec, responses={202: Accepted, **errors(404, 409, 429)})
     def post(self, request: Request, username: str = "") -> Response:
         user = user_of(request)
-        config = _v1_config(body(request))
+        sent = body(request)
+        with budget.reading(user.username, sent):
+            config = _v1_config(sent)
         try:
             job = services.submit(user, config)
         except ConflictJob as taken:

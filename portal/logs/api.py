@@ -97,7 +97,7 @@ class JobLogs(V1View):
             OpenApiParameter("after", int),
             OpenApiParameter("limit", int),
         ],
-        responses={200: shapes.LogLines, **errors(400)},
+        responses=shapes.LogLines,
     )
     def get(self, request: Request, job: str, username: str = "") -> Response:
         row = find_job(request, username, job)

@@ -45,7 +45,7 @@ class ContainerLog(TaskLog):
     @extend_schema(
         summary="The log of a task in one attempt, as a page",
         parameters=[OpenApiParameter("start", int, description="from this byte on; negative: so many before the end")],
-        responses={**AS_TEXT_OR_PAGE, **errors(400, 503)},
+        responses={**AS_TEXT_OR_PAGE, **errors(503)},
     )
     def get(
         self, request: Request, job: str, role: str, index: int, stream: str, username: str = "", attempt: int = 0

@@ -11,12 +11,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from typing_extensions import TypedDict
 
+from base.core.values import V1Answer, called
 from jobs import queries
 from jobs.config.spec import JobSpec
 from jobs.metrics import read
 from jobs.models import Task
-from portal.shared.api.filled import V1Answer, called
-from portal.shared.api.openapi import errors
 from portal.shared.api.v1 import V1View
 from portal.shared.jobs.base import find_job_for_details, query_number
 
@@ -76,7 +75,7 @@ class TaskMetrics(V1View):
             OpenApiParameter("to", int, description=f"{_TIME} The attempt's end, or now, without it."),
             OpenApiParameter("step", int, description="Seconds at least: points are 10, 60 or 900 s apart."),
         ],
-        responses={200: MetricsAnswer, **errors(401)},
+        responses=MetricsAnswer,
     )
     def get(self, request: Request, job: str, role: str, index: int, username: str = "") -> Response:
         row = find_job_for_details(request, username, job)
@@ -96,7 +95,7 @@ class Summary(V1View):
     @extend_schema(
         summary="Peaks and means of what the tasks of a job used, beside what they asked for; go on with after=next",
         parameters=[_ATTEMPT, OpenApiParameter("after", int)],
-        responses={200: MetricsSummary, **errors(401)},
+        responses=MetricsSummary,
     )
     def get(self, request: Request, job: str, username: str = "") -> Response:
         row = find_job_for_details(request, username, job)

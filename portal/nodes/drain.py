@@ -17,10 +17,11 @@ from base.core import words
 from clusters.models import Node
 from clusters.nodes import services
 from clusters.nodes.queries import Ledger
-from clusters.placement.blockers import blockers, never_fits
-from clusters.placement.fit import Demand, NodeView, in_force, wanted
+from clusters.placement.blockers import blockers
+from clusters.placement.fit import Demand, NodeView, in_force
 from clusters.placement.free import FreeNodes
-from clusters.placement.shares import nodes_without
+from clusters.placement.never import never_fits
+from clusters.placement.shares import nodes_without, wanted
 from jobs.config.demands import demands
 from jobs.config.spec import JobSpec
 from jobs.models import Job, Task

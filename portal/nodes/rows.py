@@ -18,11 +18,14 @@ from base.hosts import predecessor
 from clusters.models import Allocation, Cluster, Node
 from clusters.nodes.queries import views_of
 from clusters.placement.fit import NodeView, gpus_out, gpus_to_give
+from clusters.placement.topology import path_of
 from jobs import access, queries
 from jobs.models import Job
 from jobs.planning.lifecycle import JobState
+from jobs.planning.queue import sentences
+from jobs.planning.queue.idling.rule import Idling
 from jobs.planning.queue.reservations import Reservation
-from jobs.waiting.queue import WaitingJob, reservations
+from jobs.waiting.queue import WaitingJob, lapses, reservations
 from jobs.waiting.words import briefly, current
 from portal.shared.jobs.rows import job_url
 
@@ -54,6 +57,10 @@ class ShownNode:
         return "/" in self.view.name
 
     @property
+    def topology(self) -> str:
+        return "/".join(path_of(self.view.labels))
+
+    @property
     def free_gpus(self) -> int:
         return self.squares.count("free")
 
@@ -77,14 +84,15 @@ class ShownNode:
 
 @dataclass(frozen=True, slots=True)
 class ShownReservation:
-    """A reservation. ``job`` and ``url`` are empty where the viewer may not read why that job waits; ``when`` is a time
-    with its spread."""
+    """A reservation, or one that has lapsed. ``job`` and ``url`` are empty where the viewer may not read why that job
+    waits; ``when`` is a time with its spread."""
 
     job: str
     url: str
     vc: str
     nodes: tuple[tuple[str, str], ...]  # name, what is kept there
-    when: str
+    when: str = ""
+    lapsed: str = ""  # until when others may use it
 
 
 def nodes_page(viewer: Viewer) -> dict[str, Any]:
@@ -109,7 +117,20 @@ def reserved(viewer: Viewer, node: str = "") -> list[ShownReservation]:
     """The reservations, or those on one node; two queries beside those for the turns, one where nobody waits."""
     shown = [each for each in reservations() if not node or node in each.nodes]
     forecasts = dict(Job.objects.filter(id__in=[each.job.id for each in shown]).values_list("id", "forecast"))
-    return [_reservation(each, forecasts.get(each.job.id), viewer, node) for each in shown]
+    kept = [_reservation(each, forecasts.get(each.job.id), viewer, node) for each in shown]
+    return kept + [_lapsed(job, each, viewer) for job, each in lapses() if not node or node in each.nodes]
+
+
+def _lapsed(job: WaitingJob, lapse: Idling, viewer: Viewer) -> ShownReservation:
+    nodes = tuple((name, "room") for name in lapse.nodes)
+    says = sentences.of_lapse(lapse, "it", timezone.localtime())
+    return ShownReservation(**_whose(job, viewer), vc=job.vc, nodes=nodes, lapsed=says)
+
+
+def _whose(job: WaitingJob, viewer: Viewer) -> dict[str, str]:
+    if not access.may_read_details(viewer, job.username):
+        return {"job": "", "url": ""}
+    return {"job": job.title, "url": job_url(job.username, job.name)}
 
 
 def _reservation(
@@ -117,13 +138,11 @@ def _reservation(
 ) -> ShownReservation:
     now, job = timezone.localtime(), reservation.job
     likely = current(forecast, now)
-    is_open = access.may_read_details(viewer, job.username)
     tasks, gpus = Counter(reservation.nodes), Counter[str]()
     for demand, node in zip(reservation.demands, reservation.nodes, strict=True):
         gpus[node] += demand.gpus
     return ShownReservation(
-        job=job.title if is_open else "",
-        url=job_url(job.username, job.name) if is_open else "",
+        **_whose(job, viewer),
         vc=job.vc,
         nodes=tuple(
             (name, words.count(gpus[name], "GPU") if gpus[name] else words.count(tasks[name], "task"))

@@ -13,22 +13,22 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from typing_extensions import TypedDict
 
-from base.core.values import milliseconds, one_of
+from base.core.values import V1Answer, called, milliseconds, one_of
 from jobs.forecast.refresh import in_milliseconds
 from jobs.models import Replay
 from jobs.replay import run
 from jobs.replay.outcome import ReplayResult
 from jobs.replay.run import MOST_TIMES, POLICIES, read_asked
 from jobs.waiting.queue import WaitingJob
+from jobs.waiting.reason import Forecast
 from jobs.what_if.answer import VcThen, WhatIfResult, what_if
 from jobs.what_if.asked import MOST, read_all
 from jobs.what_if.changed import EvictedJob
 from jobs.what_if.compare import Effect, JobImpact, moved
 from portal.shared.api.bodies import Number, V1Body, read
-from portal.shared.api.filled import V1Answer, called
 from portal.shared.api.openapi import errors
 from portal.shared.api.v1 import V1View
-from portal.shared.jobs.shapes import Forecast, full_name
+from portal.shared.jobs.shapes import full_name
 from portal.shared.viewer import admin_of, viewer_of
 
 MOST_JOBS = 1_000  # that feel the changes, in one answer
@@ -119,7 +119,7 @@ class WhatIfView(V1View):
         summary="What changes would do to the queue; nothing is changed",
         description="For admins. The queue of this moment is played forward with and without the changes.",
         parameters=[OpenApiParameter("change", str, many=True, description=f"One change; may be repeated. {_HOW}")],
-        responses={200: WhatIfAnswer, **errors(401, 403)},
+        responses={200: WhatIfAnswer, **errors(403)},
     )
     def get(self, request: Request) -> Response:
         return Response(_answer(request, request.query_params.getlist("change")))
@@ -128,7 +128,7 @@ class WhatIfView(V1View):
         summary="As GET, with the changes in the body",
         description="For admins.",
         request=WhatIfRequest,
-        responses={200: WhatIfAnswer, **errors(401, 403)},
+        responses=WhatIfAnswer,
     )
     def post(self, request: Request) -> Response:
         admin_of(request)
@@ -221,7 +221,7 @@ class Replays(V1View):
     @extend_schema(
         summary="The newest replays, without their results",
         description="For admins.",
-        responses={200: list[ReplayShown], **errors(401, 403)},
+        responses={200: list[ReplayShown], **errors(403)},
     )
     def get(self, request: Request) -> Response:
         return Response([_replay(row, None) for row in run.newest(viewer_of(request))])
@@ -230,7 +230,7 @@ class Replays(V1View):
         summary="Play a past day again under another policy or on another cluster",
         description="For admins. A worker plays it; ask for `/cluster/replay/{id}` until it has a result or an error.",
         request=ReplayRequest,
-        responses={202: ReplayShown, **errors(401, 403)},
+        responses={202: ReplayShown},
     )
     def post(self, request: Request) -> Response:
         admin = admin_of(request)
@@ -243,7 +243,7 @@ class OneReplay(V1View):
     @extend_schema(
         summary="One replay: how far it is, then its result",
         description="For admins.",
-        responses={200: ReplayShown, **errors(401, 403, 404)},
+        responses={200: ReplayShown, **errors(403)},
     )
     def get(self, request: Request, id: int) -> Response:
         row = run.find(viewer_of(request), id)

@@ -18,13 +18,12 @@ from rest_framework.response import Response
 from typing_extensions import TypedDict
 
 from base.core.errors import BadRequest
-from base.core.values import local_time
+from base.core.values import OrNull, V1Answer, called, local_time
 from jobs.forecast import scores
 from jobs.forecast.errors import AIM
 from jobs.history import timeline, usage, window
 from jobs.history.usage import HOUR, Filter, UsageSum
 from portal.reports.timeline_page import read_window
-from portal.shared.api.filled import OrNull, V1Answer, called
 from portal.shared.api.openapi import errors
 from portal.shared.api.v1 import V1View
 from portal.shared.jobs.base import query_number, query_text
@@ -79,7 +78,7 @@ class Usage(V1View):
             *(OpenApiParameter(name, str) for name in ("vc", "username")),
             OpenApiParameter("format", str, enum=list(_FORMATS)),
         ],
-        responses={(200, "application/json"): UsageAnswer, (200, "text/csv"): OpenApiTypes.STR, **errors(401, 403)},
+        responses={(200, "application/json"): UsageAnswer, (200, "text/csv"): OpenApiTypes.STR, **errors(403)},
     )
     def get(self, request: Request) -> HttpResponseBase:
         viewer = user_of(request)
@@ -178,7 +177,7 @@ class Timeline(V1View):
             *(OpenApiParameter(name, str) for name in ("node", "vc")),
             *(OpenApiParameter(name, int) for name in ("after", "limit")),
         ],
-        responses={200: TimelineAnswer, **errors(401)},
+        responses=TimelineAnswer,
     )
     def get(self, request: Request) -> Response:
         viewer = reader_of(request)
@@ -213,9 +212,7 @@ class AccuracyAnswer(V1Answer):
 
 
 class Forecasts(V1View):
-    @extend_schema(
-        summary="How many starts came when they were forecast", responses={200: AccuracyAnswer, **errors(401)}
-    )
+    @extend_schema(summary="How many starts came when they were forecast", responses=AccuracyAnswer)
     def get(self, request: Request) -> Response:
         user_of(request)
         return Response(AccuracyAnswer.of(scores.accuracy()))

@@ -10,10 +10,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from typing_extensions import TypedDict
 
+from base.core.values import Moment, V1Answer, called
 from jobs.rewind import services
 from portal.shared.api.bodies import STORABLE, V1Body, WholeNumber, read
-from portal.shared.api.filled import Moment, V1Answer, called
-from portal.shared.api.openapi import errors
 from portal.shared.api.v1 import V1View
 from portal.shared.jobs.base import find_job, find_job_for_details
 from portal.shared.viewer import user_of
@@ -41,7 +40,7 @@ class Reopened(TypedDict):
 
 
 class Rewind(V1View):
-    @extend_schema(summary="Failed tasks that can be opened again", responses={200: KeptTasks, **errors(401, 403, 404)})
+    @extend_schema(summary="Failed tasks that can be opened again", responses=KeptTasks)
     def get(self, request: Request, job: str, username: str = "") -> Response:
         row = find_job_for_details(request, username, job)
         return Response({"kept": [KeptTask.of(snapshot) for snapshot in services.snapshots_of(row)]})
@@ -50,7 +49,7 @@ class Rewind(V1View):
         summary="Open a failed task again, in a job of its own",
         description="Without `task` and `attempt` it is the first of the list. The answer has the name of the new job.",
         request=RewindAsked,
-        responses={201: Reopened, **errors(400, 401, 403, 404)},
+        responses={201: Reopened},
     )
     def post(self, request: Request, job: str, username: str = "") -> Response:
         user = user_of(request)

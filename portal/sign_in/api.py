@@ -11,8 +11,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from typing_extensions import TypedDict  # pydantic reads no other before Python 3.12
 
+from base.core.values import V1Answer
 from portal.shared.api.bodies import Matches, Password, V1Body, WholeNumber, read
-from portal.shared.api.filled import V1Answer
 from portal.shared.api.openapi import errors
 from portal.shared.api.v1 import V1View
 from portal.sign_in.passwords import make_token

@@ -59,16 +59,16 @@ def submit(request: HttpRequest) -> HttpResponseBase:
     JSON)."""
     if request.method != "POST":
         text, source, draft = _start(request)
-        text = pretty_printed(text) if is_packed(text) else text
+        text = _laid_out(request, text) if is_packed(text) else text
         if request.headers.get("Accept") == "application/json":
             return JsonResponse({"text": text, "from": source})
         return _page(request, text, _plan(request, text) if text else None, source=source, draft=draft)
     text = _sent(request)
     if request.POST.get("use"):
-        text = _with_change(text, request.POST["use"])
+        text = _with_change(request, text, request.POST["use"])
         return _page(request, text, _plan(request, text))
     if request.POST.get("action") == "layout":
-        text = pretty_printed(text if text.lstrip().startswith("{") else yaml_text.to_json(text) or text)
+        text = _laid_out(request, text)
     if request.POST.get("action") in ("load", "check", "layout"):
         return _page(request, text, _plan(request, text))
     return _submit(request, text)
@@ -190,7 +190,7 @@ def _start(request: HttpRequest) -> tuple[str, str, Draft | None]:
         access.require_config(viewer_of(request), job)
         text = _renamed(request, job.config, job.name)
         asked = request.GET.get("change", "")
-        return (_with_change(text, asked) if asked else text), full_name, None
+        return (_with_change(request, text, asked) if asked else text), full_name, None
     if full_name := request.GET.get("sweep", ""):
         sweep = sweeps.find(*full_name.partition("/")[::2])
         access.require_config(viewer_of(request), Job(username=sweep.username, name=sweep.name))
@@ -216,11 +216,20 @@ def _renamed(request: HttpRequest, text: str, name: str) -> str:
     return text.replace(f'"{name}"', f'"{free}"', 1)
 
 
-def _with_change(text: str, asked: str) -> str:
-    """The text with a change that was offered. Raises BadRequest."""
+def _laid_out(request: HttpRequest, text: str) -> str:
+    """The config on many lines, as JSON where it is YAML. Raises TooManyRequests."""
+    with budget.reading(user_of(request).username, text):
+        return pretty_printed(text if text.lstrip().startswith("{") else yaml_text.to_json(text) or text)
+
+
+def _with_change(request: HttpRequest, text: str, asked: str) -> str:
+    """The text with a change that was offered. Raises BadRequest, TooManyRequests."""
     try:
         change = CHANGE.validate_json(asked)
-        return edit.with_values(text, edit.changes_of(read(text)[1], change))
+        with budget.reading(user_of(request).username, text):
+            return edit.with_values(text, edit.changes_of(read(text)[1], change))
+    except TooManyRequests:
+        raise
     except (ValueError, LongshoreError) as error:  # it was edited meanwhile, or the field is not ours
         raise BadRequest("This change does not fit the config that was sent.") from error
 
@@ -231,8 +240,9 @@ def _changed(request: HttpRequest) -> dict[str, str]:
     if request.method != "GET" or not name or "change" not in request.GET:
         return {}
     job = queries.get_job(username, name)
-    values = edit.changes_of(read(job.config)[1], CHANGE.validate_json(request.GET["change"]))
-    return {path: edit.said_at(job.config, path) for path in values}
+    with budget.reading(user_of(request).username, job.config):
+        values = edit.changes_of(read(job.config)[1], CHANGE.validate_json(request.GET["change"]))
+        return {path: edit.said_at(job.config, path) for path in values}
 
 
 def _sent(request: HttpRequest) -> str:

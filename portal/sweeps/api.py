@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from pydantic import Field
@@ -13,19 +13,20 @@ from rest_framework.response import Response
 from typing_extensions import TypedDict
 
 from base.accounts import budget
-from base.core.errors import BadRequest, Problem
+from base.core.errors import Problem
 from base.core.values import milliseconds
 from jobs import access, queries
 from jobs.config.spec import JobSpec
 from jobs.config.sweep.expand import Variant
 from jobs.models import Job, Sweep
 from jobs.submitting import sweeps
+from portal.shared.api.bodies import V1Body, read
 from portal.shared.api.openapi import Message, errors
-from portal.shared.api.v1 import V1View, body, fields
+from portal.shared.api.v1 import V1View, body
 from portal.shared.jobs.base import query_text
 from portal.shared.jobs.rows import SweepRow, sweeps_of
 from portal.shared.jobs.serializers import list_item, problem_items
-from portal.shared.jobs.shapes import ExecutionValue, JobItem
+from portal.shared.jobs.shapes import JobItem
 from portal.shared.viewer import reader_of, user_of, viewer_of
 
 MOST_LISTED = 1000
@@ -55,6 +56,10 @@ class CheckedSweep(TypedDict):
     valid: bool
     errors: list[Problem]
     jobs: list[Variant]
+
+
+class StopValue(V1Body):
+    value: Literal["STOP"]
 
 
 class Sweeps(V1View):
@@ -111,15 +116,14 @@ class OneSweep(V1View):
 
 
 class SweepExecutionType(V1View):
-    @extend_schema(summary="STOP all jobs of a sweep", request=ExecutionValue, responses={202: Message})
+    @extend_schema(summary="STOP all jobs of a sweep", request=StopValue, responses={202: Message})
     def put(self, request: Request, sweep: str) -> Response:
         row = _find(request, sweep)
         user = user_of(request)
-        if fields(request).get("value") != Job.Execution.STOP:
-            raise BadRequest('child "value" fails because ["value" must be one of [STOP]]')
+        read(StopValue, request)
         access.require_write(user, Job(username=row.username, name=row.name), "execute")
         done = sweeps.stop(user, row)
-        return Response({"message": f"{done.stopped} jobs of sweep {sweep} were asked to stop"}, status=202)
+        return Response({"message": f"{len(done.stopped)} jobs of sweep {sweep} were asked to stop"}, status=202)
 
 
 def _find(request: Request, name: str) -> Sweep:

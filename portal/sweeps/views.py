@@ -39,7 +39,7 @@ def stop_sweep(request: HttpRequest, username: str, name: str) -> HttpResponseBa
         asked = question(f"Stop sweep {name}?", effect, f"Stop {jobs}", "player-stop", "Keep running")
         return ask_to_confirm(request, shown.url, nav="jobs", **asked)
     done = sweeps.stop(user_of(request), sweep)
-    messages.success(request, f"{words.count(done.stopped, 'job was', 'jobs were')} asked to stop.")
+    messages.success(request, f"{words.count(len(done.stopped), 'job was', 'jobs were')} asked to stop.")
     return redirect(return_url(request, shown.url))
 
 

@@ -32,7 +32,7 @@ class TerminalTicket(V1View):
         summary="A ticket for a terminal in a running task",
         parameters=[OpenApiParameter("attempt", int, description="the newest by default")],
         request=None,
-        responses={201: TerminalAnswer, **errors(404, 409)},
+        responses={201: TerminalAnswer, **errors(409)},
     )
     def post(self, request: Request, job: str, role: str, index: int, username: str = "") -> Response:
         user = user_of(request)

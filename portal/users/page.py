@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -17,7 +17,7 @@ from base.core.signals import NO_JOBS, LiveJobs, about_jobs
 from base.models import ApiToken, User
 from clusters.models import VcGrant, VirtualCluster
 from clusters.users.queries import load_user
-from clusters.vcs.grants import granted, in_order, vc_names
+from clusters.vcs.grants import grants_of, in_order, vc_names
 from clusters.vcs.rules import DEFAULT_VC
 
 SIZE = 50
@@ -155,12 +155,12 @@ def _slice(users: QuerySet[User], query: UserQuery) -> tuple[list[User], bool, b
 
 def _rows(users: list[User]) -> list[UserRow]:
     names = [user.username for user in users]
-    vcs, jobs = granted(names), about_jobs().live("username", names)
+    vcs, jobs = grants_of(names), about_jobs().live("username", names)
     used = dict(ApiToken.objects.filter(user__in=users).order_by().values_list("user_id").annotate(Max("last_used_at")))
     return [_row(user, vcs[user.username], jobs, used.get(user.pk)) for user in users]
 
 
-def _row(user: User, also: set[str], jobs: Mapping[str, LiveJobs], used: datetime | None) -> UserRow:
+def _row(user: User, also: Iterable[str], jobs: Mapping[str, LiveJobs], used: datetime | None) -> UserRow:
     seen = max((at for at in (user.last_login, used) if at), default=None)
     return UserRow(user, in_order({DEFAULT_VC, *also}), jobs.get(user.username, NO_JOBS), seen)
 

@@ -15,6 +15,7 @@ from pydantic import AfterValidator, Field, ValidationInfo, ValidatorFunctionWra
 from pydantic_core import PydanticKnownError
 from typing_extensions import TypedDict
 
+from base.core.values import V1Answer, called
 from clusters.vcs.rules import MOST_PRIORITY
 from portal.shared.api.bodies import (
     STORABLE,
@@ -28,7 +29,6 @@ from portal.shared.api.bodies import (
     absent,
     invalid_value,
 )
-from portal.shared.api.filled import V1Answer, called
 
 _ABSENT: Any = object()
 

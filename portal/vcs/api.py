@@ -16,12 +16,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from base.core.errors import LongshoreError, NoVirtualCluster
+from base.core.values import V1Answer, called
 from clusters.nodes.serializers import Resources
 from clusters.vcs import services
 from clusters.vcs.queries import VcView, load_vcs
 from clusters.vcs.rules import DEFAULT_VC, MOST_HALF_LIFE, MOST_PRIORITY
 from portal.shared.api.bodies import Flag, Number, Quota, ShortText, V1Body, WholeNumber, absent, invalid_value, read
-from portal.shared.api.filled import V1Answer, called
 from portal.shared.api.openapi import Message, errors
 from portal.shared.api.v1 import V1View, fields, message_response, plain
 from portal.shared.viewer import reader_of, user_of, viewer_of
@@ -34,7 +34,7 @@ _HALF_LIFE = (
     "Hours after which what a user used counts half as much for whose job is next; 0: only what they hold counts."
 )
 _NODES = "Names of the nodes that are its own; all others are the pool, which all virtual clusters share."
-_MOST = 2**31 - 1
+MOST = 2**31 - 1
 
 
 class UserCaps(V1Answer):
@@ -94,15 +94,15 @@ def _node_names(value: Any) -> list[str]:
 class CapsChange(V1Body):
     """What is absent stays as it is; null: no limit."""
 
-    user_gpus: WholeNumber | None = Field(None, alias="gpus", ge=0, le=_MOST)
-    user_jobs: WholeNumber | None = Field(None, alias="jobs", ge=1, le=_MOST)
+    user_gpus: WholeNumber | None = Field(None, alias="gpus", ge=0, le=MOST)
+    user_jobs: WholeNumber | None = Field(None, alias="jobs", ge=1, le=MOST)
 
 
 class RetentionChange(V1Body):
     """What is absent stays as it is; null: no limit."""
 
-    log_days: WholeNumber | None = Field(None, alias="days", ge=1, le=_MOST)
-    log_gigabytes: WholeNumber | None = Field(None, alias="gigabytes", ge=1, le=_MOST)
+    log_days: WholeNumber | None = Field(None, alias="days", ge=1, le=MOST)
+    log_gigabytes: WholeNumber | None = Field(None, alias="gigabytes", ge=1, le=MOST)
 
 
 class VcLimits(V1Body):
@@ -139,19 +139,19 @@ class _Shares(V1Body):
         return value
 
 
-class _Settings(VcLimits):
+class VcSettings(VcLimits):
     profile: Literal["default", "pai"] = Field(
         default_factory=absent, description="pai: containers may mount file systems."
     )
     rdma: Flag = Field(default_factory=absent, description="Its jobs may ask for InfiniBand (jobEnvs.paiAzRDMA).")
-    gpu_guarantee: WholeNumber | None = Field(None, ge=0, le=_MOST, description=_GUARANTEE)
-    gpu_ceiling: WholeNumber | None = Field(None, ge=0, le=_MOST, description=_CEILING)
+    gpu_guarantee: WholeNumber | None = Field(None, ge=0, le=MOST, description=_GUARANTEE)
+    gpu_ceiling: WholeNumber | None = Field(None, ge=0, le=MOST, description=_CEILING)
     dedicated_nodes: Annotated[list[str], BeforeValidator(_node_names)] = Field(
         default_factory=absent, description=_NODES
     )
 
 
-class VcRequest(_Settings, _Shares):
+class VcRequest(VcSettings, _Shares):
     """What is absent stays as it is, but for vcMaxCapacity."""
 
 
@@ -178,9 +178,7 @@ class OneVirtualCluster(V1View):
         return Response(vc_object(found, is_guest=not viewer_of(request).is_authenticated))
 
     @extend_schema(
-        summary="Create or resize a virtual cluster",
-        request=VcRequest,
-        responses={201: Message, **errors(409)},
+        summary="Create or resize a virtual cluster", request=VcRequest, responses={201: Message, **errors(409)}
     )
     def put(self, request: Request, vc: str) -> Response:
         """What the body does not name stays. A body of nothing but `storeQuota`, `userCaps`, `userPriority`,
@@ -212,11 +210,7 @@ class OneVirtualCluster(V1View):
 
 
 class VirtualClusterStatus(V1View):
-    @extend_schema(
-        summary="Stop or activate a virtual cluster",
-        request=VcStatusRequest,
-        responses={201: Message},
-    )
+    @extend_schema(summary="Stop or activate a virtual cluster", request=VcStatusRequest, responses={201: Message})
     def put(self, request: Request, vc: str) -> Response:
         services.require_name(vc)
         user = user_of(request)

@@ -12,20 +12,11 @@ from base.core import words
 from clusters.models import Node, VirtualCluster
 from clusters.placement.shares import HALF_LIFE
 from clusters.vcs.queries import VcView
-from clusters.vcs.rules import MOST_HALF_LIFE, MOST_PRIORITY
 from clusters.vcs.services import OF_DEFAULT
+from portal.shared.api.bodies import limits
+from portal.vcs.api import MOST, CapsChange, RetentionChange, VcSettings
 
-_MOST = 2**31 - 1
-
-
-# The numbers, each with the least that it may be.
-_NUMBERS = {
-    **{"gpu_guarantee": 0, "gpu_ceiling": 0, "user_gpus": 0, "user_jobs": 1, "user_priority": 0},
-    **{"share_half_life": 0, "log_days": 1, "log_gigabytes": 1},
-}
-
-
-_MOSTS = {"user_priority": MOST_PRIORITY, "share_half_life": MOST_HALF_LIFE}
+_NUMBERS = limits(VcSettings, CapsChange, RetentionChange)  # the same as a request of the API may have
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +85,10 @@ class SettingsForm:
 
     def _mistakes(self) -> dict[str, str]:
         errors = {}
-        for name, least in _NUMBERS.items():
-            text = getattr(self, name)
-            number = words.whole(text)
-            if text and (number is None or not least <= number <= _MOST):
-                errors[name] = f"Give a whole number from {least}, or nothing."
-            elif (number or 0) > (most := _MOSTS.get(name, _MOST)):
-                errors[name] = f"Give a whole number from {least} to {most}, or nothing."
+        for name, (least, most) in _NUMBERS.items():
+            number = words.whole(text := getattr(self, name))
+            if text and (number is None or not least <= number <= most):
+                errors[name] = f"Give a whole number from {least}{f' to {most}' if most < MOST else ''}, or nothing."
         try:
             words.quota_in(self.store_quota or "none")
         except ValueError:

@@ -16,7 +16,8 @@ from jobs.models import Job
 from jobs.planning.lifecycle import JobState
 from jobs.planning.turns import Move
 from jobs.submitting.dry_run import CheckResult
-from jobs.waiting.why import WhyWaiting, blocker_item, of_turn, reason_if_submitted, why
+from jobs.waiting.reason import blocker_item
+from jobs.waiting.why import WhyWaiting, of_turn, reason_if_submitted, why
 from portal.shared.api.v1 import V1View
 from portal.shared.jobs import shapes
 from portal.shared.jobs.base import find_job_for_details
@@ -33,7 +34,8 @@ class JobWhy(V1View):
         found = why(row)
         if found is None:
             raise NotFound(_why_not(row))
-        return Response(answer(found))
+        answer: shapes.Why = {**found.reason, **around(found)}
+        return Response(answer)
 
 
 def _why_not(job: Job) -> str:
@@ -46,36 +48,37 @@ def _why_not(job: Job) -> str:
     return f"{waits} {starting['summary'].rstrip('.')}."
 
 
-def answer(found: WhyWaiting) -> dict[str, Any]:
-    """The answer of ``.../why``, a shapes.Why."""
-    use = found.use
+def around(found: WhyWaiting[Any]) -> shapes.Around:
     return {
-        **found.reason,
         "grid": [shapes.NodeRow.of(row) for row in found.rows],
         "gridMore": found.more,
         "changes": [shapes.StartingChange.of(change) for change in found.changes],
         "holders": [shapes.Holds.of(holder) for holder in found.in_the_way],
-        "vc": {"guarantee": use.guarantee, "ceiling": use.ceiling, "used": use.used, "withJob": use.with_job},
+        "vc": shapes.VcUse.of(found.use),
     }
 
 
-def check_result_of(result: CheckResult) -> dict[str, Any]:
-    """The answer of ``/jobs/validate``, a shapes.CheckedConfig."""
+def check_result_of(result: CheckResult) -> shapes.CheckedConfig:
+    """The answer of ``/jobs/validate``."""
     return {
         "valid": result.is_valid,
         "errors": problem_items(result.problems),
-        "neverFits": result.never and blocker_item(result.never),
+        "neverFits": blocker_item(result.never) if result.never else None,
         "blockers": [blocker_item(each) for each in result.blockers],
         "pull": result.pull,
-        "extras": result.outlook and _if_submitted(result.outlook, never=result.never is not None),
+        "extras": _if_submitted(result.outlook, never=result.never is not None) if result.outlook else None,
     }
 
 
-def _if_submitted(outlook: Outlook, *, never: bool) -> dict[str, Any]:
-    turn, after = outlook.turn, outlook.after
-    goes = "now" if turn.move is Move.GO else "later"
-    return {
-        **answer(of_turn(turn, reason_if_submitted(turn, outlook.forecast), outlook.changes)),
-        "starts": "never" if never else goes,
-        **({"after": shapes.full_name(after)} if after else {}),
+def _if_submitted(outlook: Outlook, *, never: bool) -> shapes.IfSubmitted:
+    turn = outlook.turn
+    reason = reason_if_submitted(turn, outlook.forecast)
+    answer: shapes.IfSubmitted = {
+        **reason,
+        **around(of_turn(turn, reason, outlook.changes)),
+        "starts": "never" if never else "now" if turn.move is Move.GO else "later",
+        "after": shapes.full_name(outlook.after) if outlook.after else "",
     }
+    if not outlook.after:
+        del answer["after"]
+    return answer

@@ -11,12 +11,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from typing_extensions import TypedDict
 
-from base.core.values import milliseconds
+from base.core.values import Moment, V1Answer, called, milliseconds
 from jobs import access
 from jobs.web_pages import rights, shown, tensorboard
 from jobs.web_pages.visits import TICKET_SECONDS
 from portal.shared.api.bodies import FilledText, V1Body, WholeNumber, read
-from portal.shared.api.filled import Moment, V1Answer, called
 from portal.shared.api.openapi import Message, errors
 from portal.shared.api.v1 import V1View, message_response
 from portal.shared.jobs.base import find_job
@@ -89,7 +88,7 @@ class TensorBoardAsked(V1Body, extra="ignore"):
 
 
 class Services(V1View):
-    @extend_schema(summary="The web pages of a job", responses={200: ServicesAnswer, **errors(401, 403)})
+    @extend_schema(summary="The web pages of a job", responses=ServicesAnswer)
     def get(self, request: Request, job: str, username: str = "") -> Response:
         row = find_job(request, username, job)
         viewer = user_of(request)
@@ -102,9 +101,7 @@ class OpenTicket(V1View):
     """The ticket is good as long as the token or session that asks for it."""
 
     @extend_schema(
-        summary="An address that opens a web page of a task once",
-        request=None,
-        responses={201: PageTicketAnswer, **errors(401, 403)},
+        summary="An address that opens a web page of a task once", request=None, responses={201: PageTicketAnswer}
     )
     def post(self, request: Request, job: str, role: str, index: int, label: str, username: str = "") -> Response:
         row = find_job(request, username, job)
@@ -118,7 +115,7 @@ class Link(V1View):
     @extend_schema(
         summary="A link that opens a web page without signing in, for a time",
         request=ShareAsked,
-        responses={201: PageLinkAnswer, **errors(401, 403)},
+        responses={201: PageLinkAnswer},
     )
     def post(self, request: Request, job: str, role: str, index: int, label: str, username: str = "") -> Response:
         row, user = find_job(request, username, job), user_of(request)
@@ -131,11 +128,7 @@ class Link(V1View):
 class Share(V1View):
     """``kind`` is user or vc; to end a share, also link."""
 
-    @extend_schema(
-        summary="Let somebody open a web page",
-        request=ShareAsked,
-        responses={201: Message, **errors(401, 403)},
-    )
+    @extend_schema(summary="Let somebody open a web page", request=ShareAsked, responses={201: Message})
     def put(
         self, request: Request, job: str, role: str, index: int, label: str, kind: str, name: str, username: str = ""
     ) -> Response:
@@ -146,7 +139,7 @@ class Share(V1View):
         rights.share(user, row, page, kind, name, until)
         return message_response(f"{page.title} is shared with {name}.")
 
-    @extend_schema(summary="End a share of a web page", responses={200: Message, **errors(401, 403)})
+    @extend_schema(summary="End a share of a web page", responses={200: Message})
     def delete(
         self, request: Request, job: str, role: str, index: int, label: str, kind: str, name: str, username: str = ""
     ) -> Response:
@@ -160,7 +153,7 @@ class ServeTensorBoard(V1View):
     @extend_schema(
         summary="Submit the small job that serves the event files of this job",
         request=TensorBoardAsked,
-        responses={201: Serving, **errors(401, 403, 409)},
+        responses={201: Serving, **errors(409)},
     )
     def post(self, request: Request, job: str, username: str = "") -> Response:
         row = find_job(request, username, job)

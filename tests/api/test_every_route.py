@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from django.urls import URLResolver, get_resolver, resolve
+from django.urls.resolvers import RoutePattern
 
 from base.models import User
 from portal.shared.api.paths import routes
@@ -27,9 +30,31 @@ def address(route: str) -> str:
     return "/".join(NAMES.get(name, "x") if name else part for name, part in pairs)
 
 
+def all_routes(resolver: URLResolver, before: str = "") -> Iterator[str]:
+    for each in resolver.url_patterns:
+        if isinstance(each, URLResolver):
+            yield from all_routes(each, before + str(each.pattern))
+        elif isinstance(each.pattern, RoutePattern):  # the few others are regular expressions
+            yield before + str(each.pattern)
+
+
+def like(route: str, node: str) -> str:
+    examples = {"int": "1", "node": node}
+    return "/" + re.sub(r"<(?:(\w+):)?\w+>", lambda part: examples.get(part[1], "x"), route)
+
+
 def test_it_knows_all_routes() -> None:
     assert {"/api/v1", "/rest-server/api/v2/jobs", "/api/job/<str:job>", "/api/schema"} <= set(routes())
     assert len(routes()) > 150
+
+
+def test_no_route_is_hidden_by_another() -> None:
+    """Pages are among them, and nodes are those of a cluster too. Whoever gives a node's address one more word names it
+    in ``RESERVED`` of clusters/engines/inventory.py: else it is the name of a host."""
+    routes = list(all_routes(get_resolver()))
+    pairs = [(route, like(route, node)) for route in routes for node in ("gpu-01", "lab/gpu-01")]
+    assert [(path, by) for route, path in pairs if (by := resolve(path).route) != route] == []
+    assert sorted(set(routes)) == sorted(routes)
 
 
 def test_it_answers_in_its_own_words(api: Api, alice: User) -> None:

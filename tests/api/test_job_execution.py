@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from rest_framework.test import APIClient
 
 from base.models import User
@@ -101,3 +104,59 @@ def test_it_lets_only_the_owner_and_admins_delete(api: Api, bob: User, admin: Us
     refused = api(bob).delete(JOB)
     assert (refused.status_code, refused.json()["message"]) == (403, "User bob is not allowed to remove job hello.")
     assert api(admin).delete(JOB).status_code == 202
+
+
+# --- many at once ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("url", ["/api/v1/jobs/stop", "/api/v1/user/alice/jobs/stop"])
+def test_many_are_stopped_by_one_request(api: Api, alice: User, url: str) -> None:
+    for name in ("a", "b", "over", "left"):
+        submitted(alice, name)
+    Job.objects.filter(name="over").update(state="FAILED")
+    wrong = api(alice).post(url, {"jobs": ["b", "a", "nul\x00"]}, format="json")
+    assert wrong.status_code == 400 and "jobs" in wrong.json()["message"]
+    assert not Job.objects.filter(execution="STOP").exists()
+    answer = api(alice).post(url, {"jobs": ["b", "a", "over", "none", "b"]}, format="json")
+    assert (answer.status_code, answer.json()) == (202, {"stopped": ["b", "a"], "left": ["over", "none"]})
+    assert set(Job.objects.filter(execution="STOP").values_list("name", flat=True)) == {"a", "b"}
+    again = api(alice).post(url, {"jobs": ["a"]}, format="json")
+    assert again.json() == {"stopped": [], "left": ["a"]}
+
+
+def test_many_cost_no_more_statements_than_few(api: Api, alice: User) -> None:
+    names = [submitted(alice, f"n{at}").name for at in range(40)]
+    counts = []
+    for some in (names[:2], names[2:]):
+        with CaptureQueriesContext(connection) as asked:
+            assert api(alice).post("/api/v1/jobs/stop", {"jobs": some}, format="json").json()["stopped"] == some
+        counts.append(len(asked))
+    assert counts[0] == counts[1]
+
+
+def test_a_job_may_be_called_stop(api: Api, alice: User) -> None:
+    submitted(alice, "stop")
+    assert api(alice).get("/api/v1/jobs/stop").json()["name"] == "stop"
+    assert api(alice).delete("/api/v1/user/alice/jobs/stop").status_code == 202
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ("{}", '"jobs" is required'),
+        ('{"jobs": []}', "at least 1"),
+        ('{"jobs": "a"}', '"jobs" must be an array'),
+        ('{"jobs": [1]}', "must be a string"),
+        (json.dumps({"jobs": ["a"] * 1001}), "1000"),
+    ],
+)
+def test_it_refuses_names_and_people(
+    api: Api, alice: User, bob: User, admin: User, job: Job, body: str, says: str
+) -> None:
+    answer = api(alice).generic("POST", "/api/v1/jobs/stop", body, content_type="application/json")
+    assert answer.status_code == 400 and says in answer.json()["message"], answer.json()
+    for user, status in ((None, 401), (bob, 403)):
+        refused = api(user).post("/api/v1/user/alice/jobs/stop", {"jobs": ["hello"]}, format="json")
+        assert refused.status_code == status
+    assert not Job.objects.filter(execution="STOP").exists()
+    assert api(admin).post("/api/v1/user/alice/jobs/stop", {"jobs": ["hello"]}, format="json").status_code == 202

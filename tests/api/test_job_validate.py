@@ -247,3 +247,26 @@ def test_half_of_a_surrogate_pair_in_a_name_is_said_wherever_it_stands(
     answer = api(alice).post(f"/api/v1/{what}/validate", text, content_type=JSON)
     assert (answer.status_code, answer.json()["valid"]) == (200, False)
     assert any("\\ud800" in error["path"] or "surrogate" in error["message"] for error in answer.json()["errors"])
+
+
+def test_it_says_which_racks_are_too_small_and_what_a_level_is(api: Api, alice: User) -> None:
+    for rack in (1, 2):
+        make_node(f"n{rack}", gpus=4, labels={"topology": f"hall1/rack{rack}"})
+
+    def answer(topology: object) -> dict[str, Any]:
+        text = config_text(extras={"topology": topology}, gpus=4, tasks=2)
+        body: dict[str, Any] = api(alice).post(URL, text, content_type=JSON).json()
+        return body
+
+    assert answer({"require": 1})["neverFits"] is None
+    assert answer({"require": 2})["neverFits"]["sentence"].endswith(
+        "none could ever hold them. Of the largest: All nodes of hall1/rack1 together have room for 1 worker tasks at "
+        "once; the job asks for 2."
+    )
+    assert answer({"require": 3})["neverFits"]["sentence"].endswith(
+        "but no registered node has that label with 3 parts: n1 has hall1/rack1."
+    )
+    [error] = answer({"require": "rack"})["errors"]
+    assert error["message"] == (
+        'require is "rack"; it must be a level of the label topology: a whole number from 1 to 16, or "node".'
+    )

@@ -155,7 +155,7 @@ def test_it_takes_every_field_of_the_body(hosts: Hosts, root: APIClient) -> None
         "fixedPorts": [[80, 80], [6000, 6100]],
         "network": "bridge",
         "gpuExporter": "http://gpu-02:9400/metrics",
-        "labels": {"rack": "b 2", "site/room": ""},
+        "labels": {"rack": "b 2", "site/room": "", "topology": "hall 1/rack3"},
     }
     answer = root.post(URL, body, format="json").json()
     assert answer["resourcesTotal"] == {"vCores": 3, "memory": 4096, "GPUs": 2}
@@ -303,6 +303,10 @@ WRONG: list[tuple[Any, str]] = [
     (GOOD | {"labels": {"a": 1}}, '"labels.a" must be a string'),
     (GOOD | {"labels": {"a": "b\0"}}, '"labels.a" must not contain control characters; it has U+0000 at position 2'),
     (GOOD | {"gpuType": "A100\u202e"}, '"gpuType" must not contain control characters; it has U+202E at position 5'),
+    *(
+        (GOOD | {"labels": {"topology": path}}, '"labels" must have as "topology" a path such as hall1/rack3')
+        for path in ("", "/hall1", "hall1//rack3", "hall1/ rack3", "/".join("a" * 17))
+    ),
     (GOOD | {"labels": {"a b": "c"}}, '"labels" must have keys'),
 ]
 

@@ -116,8 +116,16 @@ def test_a_gang_that_starts_together_is_published_once(cluster: Cluster, monkeyp
     assert cluster.job(job).published_at is not None
 
 
-def test_a_waiting_job_is_published_when_it_is_due(cluster: Cluster) -> None:
+def test_a_job_that_only_waits_leaves_nothing_and_one_that_started_is_published_when_it_is_due(
+    cluster: Cluster,
+) -> None:
     job = cluster.submit(name="mnist")  # there is no node
+    cluster.ahead(11)
+    publish.order_due()
+    assert OrmQ.objects.count() == 0
+    cluster.add_node()
+    cluster.tick()
+    cluster.lose_orders()
     cluster.ahead(11)
     publish.order_due()
     (row,) = OrmQ.objects.all()

@@ -17,6 +17,7 @@ from base.core.errors import BadRequest, Forbidden, NotFound, Unauthorized
 from base.core.values import milliseconds
 from base.models import User
 from clusters.models import VirtualCluster
+from clusters.placement.topology import Topology
 from jobs.history.window import TimeWindow
 from jobs.models import Dependency, Holding, Job, Replay
 from jobs.replay import run as replays
@@ -52,6 +53,7 @@ def ran(at: float, hours: float, waited: float | None = 0.0, **more: Any) -> Hol
 def test_what_a_job_asked_for_beside_its_size_outlives_it(cluster: Cluster) -> None:
     cluster.add_node(gpus=2, gpu_type="A100", labels={"rack": "r1"})
     extras = {"preemptible": True, "maxRunSeconds": 600, "priority": -5, "nodeLabels": {"rack": "r1"}}
+    extras |= {"topology": {"require": "node"}}
     cluster.submit(name="one", gpuType="A100", roles=[{"gpuNumber": 1, "taskNumber": 2}], extras=extras)
     cluster.submit(name="plain")
     cluster.settle()
@@ -66,13 +68,15 @@ def test_what_a_job_asked_for_beside_its_size_outlives_it(cluster: Cluster) -> N
 
 def test_a_gang_is_one_run_with_all_its_tasks() -> None:
     make_node("gpu-01", gpus=4)
-    asked_text = json.dumps({"gpuType": "A100", "preemptible": True, "maxRunSeconds": 7200, "priority": 3})
+    asks = {"preemptible": True, "maxRunSeconds": 7200, "priority": 3, "topology": {"require": "2"}}
+    asked_text = json.dumps({"gpuType": "A100", **asks})
     ran(2, 1, 0.5, job_id=7, gpus=2, gpu_ids="0,1", asked=asked_text)
     ran(2, 1, job_id=7, gpus=2, gpu_ids="2,3", index=1, waited=None)
     past = read_past(WINDOW)
     [run] = past.runs
     assert (run.submitted, run.seconds, run.gpus, len(run.demands)) == (1.5 * 3600, 3600, 4, 2)
     assert (run.is_preemptible, run.most_seconds, run.priority, run.demands[1].gpu_type) == (True, 7200, 3, "A100")
+    assert {demand.topology for demand in run.demands} == {Topology(2, True)}
     assert [(span.began, span.ended) for span in past.stays] == [(7200, 10_800)]
 
 
@@ -198,7 +202,7 @@ def test_what_has_no_room_on_a_smaller_cluster_waits() -> None:
 
 def test_it_can_be_ended_and_says_how_far_it_is() -> None:
     a_day()
-    found = asdict(play(asked(), lambda part: part > 0.1))
+    found = asdict(play(asked(), lambda part: part > 0.02))
     assert found["until"] < WINDOW.end
     assert found["notes"] == [f"It took too long and was ended: the day was played until {_clock(found['until'])}."]
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
+from importlib import import_module
+from types import SimpleNamespace
+from unittest.mock import ANY
 
 import pytest
 from django.db import connection
@@ -11,14 +15,15 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from base.models import User
-from clusters.models import Node, VirtualCluster
-from clusters.users.services import delete_user
+from clusters.models import Node, VcGrant, VirtualCluster
+from clusters.users.services import create_user, delete_user
 from jobs import services
 from jobs.config.spec import JobSpec
 from jobs.models import Job, UserRest
 from jobs.scheduling import rests
 from jobs.waiting.queue import queue_now, turn_if_submitted, turns_of
-from tests.cluster import Cluster
+from tests.cluster import Cluster, config
+from tests.conftest import PASSWORD
 from tests.integration.test_evictions import add_vc, end_stopped, states, submit
 
 pytestmark = pytest.mark.django_db
@@ -39,6 +44,14 @@ def claim(cluster: Cluster, name: str, gpus: int = 3) -> None:
     assert states(cluster, owner) == ["RUNNING"], "a guarantee is always met"
     cluster.finish(owner)
     cluster.settle()
+
+
+def evict(cluster: Cluster, name: str) -> Job:
+    """A job of VC a comes, and those that have its room are told to leave."""
+    owner = cluster.submit(name=name, virtualCluster="a", roles=[{"gpuNumber": 3}])
+    cluster.tick()
+    assert cluster.job(owner).displaced == {cluster.owner.username: ANY} and states(cluster, owner) == ["WAITING"]
+    return owner
 
 
 def stop(cluster: Cluster, job: Job) -> Job:
@@ -86,11 +99,12 @@ def test_whatever_a_user_does_with_an_evicted_job_the_next_one_borrows_no_sooner
         claim(cluster, f"owner{minutes}")
         job = door(cluster, cluster.job(job))
         assert states(cluster, job) == ["WAITING"]
-        until = UserRest.objects.get(username=cluster.owner.username, vc="b").last + timedelta(minutes=minutes)
+        until = UserRest.objects.get(username=cluster.owner.username).last + timedelta(minutes=minutes)
         [blocker] = turns_of([job.pk])[job.pk].blockers
         assert blocker.until == timezone.localtime(until).isoformat(timespec="seconds")
         assert blocker.sentence.startswith(
-            f"Jobs of {cluster.owner.username} were evicted from room that VC b had borrowed: they borrow again in "
+            f"Jobs of {cluster.owner.username} left borrowed room for {cluster.owner.username}/owner{minutes}: they "
+            "borrow again in "
         )
         cluster.ahead((until - timezone.now()).total_seconds() - 1)
         cluster.settle()
@@ -106,7 +120,7 @@ def test_neither_do_those_that_waited_already_and_all_that_leave_for_one_owner_c
     claim(cluster, "owner")
     assert states(cluster, *jobs) == ["RUNNING", *["WAITING"] * 6]
     [rest] = UserRest.objects.all()
-    assert (rest.username, rest.vc, rest.evictions) == (cluster.owner.username, "b", 1)
+    assert (rest.username, rest.evictions) == (cluster.owner.username, 1)
     cluster.ahead(601)
     cluster.settle()
     assert states(cluster, *jobs).count("RUNNING") == 4
@@ -167,7 +181,7 @@ def test_it_holds_whoever_plans_next(cluster: Cluster) -> None:
     assert states(cluster, again) == ["RUNNING"], "no longer than if the clock had not been touched"
 
 
-def test_a_pass_asks_for_it_only_where_jobs_are_evicted_and_then_as_often_for_many(cluster: Cluster) -> None:
+def test_a_pass_writes_it_only_where_an_owner_evicts_or_starts_and_then_as_often_for_many(cluster: Cluster) -> None:
     two_teams(cluster, 8)
     asked = []
     for jobs in (2, 6):
@@ -175,24 +189,60 @@ def test_a_pass_asks_for_it_only_where_jobs_are_evicted_and_then_as_often_for_ma
         with CaptureQueriesContext(connection) as captured:
             mine += [submit(cluster, f"last{jobs}", "b", 1)]
         assert states(cluster, *mine) == ["RUNNING"] * (jobs + 2)
-        assert not [each["sql"] for each in captured if "userrest" in each["sql"]]
+        assert {each["sql"].split()[0] for each in captured if "userrest" in each["sql"]} == {"SELECT"}
         with CaptureQueriesContext(connection) as captured:
             claim(cluster, f"owner{jobs}", 6)
-        asked.append([each["sql"].split()[0] for each in captured if "userrest" in each["sql"]])
+        told = [each["sql"] for each in captured if "userrest" in each["sql"] or '"displaced" = ' in each["sql"]]
+        asked.append([each.split()[0] for each in told if "SELECT" not in each])
         services.stop_many(cluster.owner, mine)
         cluster.settle()
         cluster.ahead(3601)
         cluster.settle()
-    assert asked == [["SELECT", "INSERT", "SELECT"]] * 2
+    assert asked == [["UPDATE", "UPDATE", "INSERT"]] * 2, "the eviction, and the start"
 
 
-def test_nobody_rests_for_a_virtual_cluster_that_was_deleted() -> None:
-    now = timezone.now()
-    for vc in ("b", "c"):
-        made = VirtualCluster.objects.create(name=vc)
-        UserRest.objects.create(username="bob", vc=vc, evictions=1, counted=now, last=now)
-    made.delete()
-    assert [rest.vc for rest in UserRest.objects.all()] == ["b"]
+def test_who_takes_a_claim_back_before_it_starts_makes_nobody_rest(cluster: Cluster) -> None:
+    two_teams(cluster)
+    job = submit(cluster, "first", "b", 2)
+    for at in range(3):
+        owner = evict(cluster, f"owner{at}")
+        services.delete(cluster.owner, owner)
+        end_stopped(cluster)
+        cluster.settle()
+        assert (states(cluster, job), cluster.job(job).attempt_number) == (["RUNNING"], at + 2)
+    assert not UserRest.objects.exists() and cluster.job(job).evictions == 3
+
+
+def test_an_eviction_counts_once_when_the_owner_starts_though_the_scheduler_begins_anew(cluster: Cluster) -> None:
+    two_teams(cluster)
+    job = submit(cluster, "first", "b", 2)
+    owner = evict(cluster, "owner")
+    services.delete(cluster.owner, job)
+    cluster.tick()
+    assert states(cluster, owner) == ["WAITING"] and not UserRest.objects.exists()
+    cluster.scheduler._forget()
+    end_stopped(cluster)
+    cluster.settle()
+    assert (states(cluster, owner), cluster.job(owner).displaced) == (["RUNNING"], None)
+    cluster.scheduler._forget()
+    cluster.settle()
+    assert [rest.evictions for rest in UserRest.objects.all()] == [1]
+
+
+def test_who_is_deleted_and_made_again_does_not_rest(cluster: Cluster, admin: User, bob: User) -> None:
+    two_teams(cluster)
+    VcGrant.objects.create(vc=VirtualCluster.objects.get(name="b"), username="bob")
+    asks = {"virtualCluster": "b", "roles": [{"gpuNumber": 2}]}
+    job = services.submit(bob, config(name="first", **asks))
+    cluster.settle()
+    claim(cluster, "owner")
+    services.stop(bob, job)
+    cluster.settle()
+    delete_user(admin, "bob")
+    again = create_user(admin, username="bob", password=PASSWORD, vcs=["b"])
+    anew = services.submit(again, config(name="anew", **asks))
+    cluster.settle()
+    assert states(cluster, anew) == ["RUNNING"]
 
 
 def test_nobody_rests_any_more_who_is_deleted_or_was_not_evicted_for_long(
@@ -200,7 +250,24 @@ def test_nobody_rests_any_more_who_is_deleted_or_was_not_evicted_for_long(
 ) -> None:
     now = timezone.now()
     for username, last in (("bob", now), ("carol", now), ("dora", now - timedelta(days=9))):
-        UserRest.objects.create(username=username, vc="b", evictions=1, counted=last, last=last)
+        UserRest.objects.create(username=username, evictions=1, counted=last, last=last)
     rests.clean_up(now)
     delete_user(admin, "bob")
     assert [rest.username for rest in UserRest.objects.all()] == ["carol"]
+
+
+def test_of_several_rests_that_a_user_had_until_now_the_longest_stays() -> None:
+    now, gone = timezone.now(), list[str]()
+    rows = [
+        SimpleNamespace(username=username, evictions=evictions, last=now - ago, delete=partial(gone.append, which))
+        for which, username, evictions, ago in (
+            ("long ago", "bob", 8, timedelta(days=1)),
+            ("longest", "bob", 3, timedelta(0)),
+            ("shorter", "bob", 1, timedelta(0)),
+            ("of another", "carol", 1, timedelta(0)),
+        )
+    ]
+    model = SimpleNamespace(objects=SimpleNamespace(all=lambda: rows))
+    migration = import_module("jobs.migrations.0036_rest_of_a_user")
+    migration.keep_the_longest(SimpleNamespace(get_model=lambda *_: model), None)
+    assert sorted(gone) == ["long ago", "shorter"]

@@ -229,7 +229,7 @@ def test_it_stops_many_and_names_those_it_may_not(alice: User, bob: User) -> Non
     jobs = [submitted(alice, "a"), submitted(alice, "b"), submitted(bob, "c")]
     services.stop(alice, jobs[1])
     result = services.stop_many(alice, jobs)
-    assert (result.stopped, result.refused) == (1, ("bob~c",))
+    assert (result.stopped, result.refused) == (("alice~a",), ("bob~c",))
     assert Event.objects.filter(kind="job.stop_asked").count() == 2
 
 

@@ -259,3 +259,9 @@ def test_all_nodes_mark_the_gpus_that_are_yours(browse: Browse, bob: User, kept:
     squares = {line.view.name: line.squares for line in browse(bob).get("/nodes").context["nodes"]}
     assert squares == {"gpu-01": ("mine",) * 4, "cpu-01": ()}
     assert browse(None).get("/nodes").status_code == 302
+
+
+def test_where_a_node_stands_is_on_its_page_and_in_the_list(browse: Browse, alice: User) -> None:
+    make_node("gpu-01", labels={"topology": "hall1//rack3", "disk": "ssd"})
+    assert "<dt>Topology</dt>" in text(browse(alice)) and ">hall1/rack3<" in text(browse(alice))
+    assert ">hall1/rack3<" in text(browse(alice), "/nodes")

@@ -42,7 +42,7 @@ def test_it_lists_those_that_live_with_their_times(browse: Browse, alice: User, 
     tokens.issue(bob, 3600, "bobs")
     ApiToken.objects.filter(name="script").update(last_used_at=timezone.now() - timedelta(hours=3))
     page = browse(alice).get("/account/tokens")
-    assert [token.name for token in page.context["tokens"]] == ["script", ""]
+    assert [token.name for token in page.context["rows"]] == ["script", ""]
     said = page.content.decode()
     for part in ("in 40 d", "in 1 h", "3 h ago", "never", "a client that signed in"):
         assert part in said, part

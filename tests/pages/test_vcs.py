@@ -281,7 +281,7 @@ def test_admins_change_its_settings_and_see_them(browse: Browse, admin: User, al
         ({"user_gpus": "9" * 30}, "user_gpus", "Give a whole number from 0, or nothing."),
         ({"gpu_ceiling": "0" * 20 + "9" * 20}, "gpu_ceiling", "Give a whole number from 0, or nothing."),
         ({"gpu_guarantee": "0" * 5000 + "1"}, "gpu_guarantee", "Give a whole number from 0, or nothing."),
-        ({"user_priority": "-1"}, "user_priority", "Give a whole number from 0, or nothing."),
+        ({"user_priority": "-1"}, "user_priority", "Give a whole number from 0 to 100, or nothing."),
         ({"user_priority": "101"}, "user_priority", "Give a whole number from 0 to 100, or nothing."),
         ({"share_half_life": "9000"}, "share_half_life", "Give a whole number from 0 to 8760, or nothing."),
         ({"store_quota": "a lot"}, "store_quota", "Give a size such as 100g, none for no limit, or nothing."),

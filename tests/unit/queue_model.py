@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from clusters.placement.fit import Demand, NodeView, Placement, PortDemand, named_gpus
-from clusters.placement.shares import Amount, Hold, Quota, add, of_gpus
+from clusters.placement.fit import Demand, NodeView, Placement, PortDemand
+from clusters.placement.shares import Amount, Hold, Quota, add, named_gpus, of_gpus
+from jobs.planning.queue.idling.after import idled_after
+from jobs.planning.queue.idling.rule import Idlings
 from jobs.planning.queue.lengths import Lengths
 from jobs.planning.queue.scene import (
     NO_LENGTHS,
@@ -18,6 +20,7 @@ from jobs.planning.queue.scene import (
     Scene,
     SchedulableJob,
     as_evicted,
+    as_owner,
     rests_after,
 )
 from jobs.planning.queue.users.shares import after_run
@@ -72,6 +75,7 @@ class Play:
     lengths: Lengths = NO_LENGTHS
     rests: Rests = field(default_factory=dict)
     past: dict[tuple[str, str], UsedLately] = field(default_factory=dict)
+    idlings: Idlings = field(default_factory=dict)
 
     def scene(self) -> Scene[Played]:
         return Scene(
@@ -83,6 +87,7 @@ class Play:
             holds=lambda: [hold for job, _ in self.running.values() for hold in self._held(job)],
             policy=self.policy,
             rests=self.rests,
+            idlings=self.idlings,
             lengths=lambda: self.lengths,
             past=lambda: self.past,
             named=named_gpus([job.demands for job in [*self.waiting, *(job for job, _ in self.running.values())]]),
@@ -95,7 +100,9 @@ class Play:
         """Time passes, what is over ends, and the turns are carried out."""
         self.now += timedelta(seconds=seconds)
         self.end()
-        made = self.turns()
+        scene, waiting = self.scene(), self.waiting
+        made = list(turns(waiting, scene))
+        self.idlings = idled_after(waiting, made, scene)
         for turn in made:
             if turn.keeps:
                 keeps = replace(turn.job, keeps_turn=True)
@@ -103,7 +110,7 @@ class Play:
             if turn.move is Move.GO:
                 self.start(turn.job, turn.placements, is_guest=turn.is_guest)
             for victim in turn.victims:
-                self.evict(victim.job)
+                self.evict(victim.job, turn.job)
         return made
 
     def end(self) -> None:
@@ -117,16 +124,19 @@ class Play:
 
     def start(self, job: Played, places: Sequence[Placement], *, is_guest: bool = False) -> None:
         self.waiting = [one for one in self.waiting if one.id != job.id]
+        self.rests = rests_after(self.rests, job.displaced, job.title, self.now)
         ends = job.would_end(self.now)
         runs = replace(job, started_at=self.now, ends_by=ends, is_guest=is_guest, keeps_turn=False)
         self.running[job.id] = runs, list(places)
         self.started.setdefault(job.id, self.now)
 
-    def evict(self, job: Played, *, counts: bool = True) -> None:
-        job = self.leave(job)
-        self.waiting.append(as_evicted(job, counts=counts))
-        if counts:
-            self.rests = rests_after(self.rests, job.borrowed, self.now)
+    def evict(self, job: Played, owner: Played | None = None) -> None:
+        """``owner`` is the waiting job that gets its room; without one, an admin does it."""
+        runner = Runner(*(self.running[job.id][0], self._held(job)))
+        self.leave(job)
+        if owner is not None:
+            self.waiting = [as_owner(one, [runner]) if one.id == owner.id else one for one in self.waiting]
+        self.waiting.append(as_evicted(runner.job, counts=owner is not None))
 
     def views(self) -> list[NodeView]:
         holds: dict[str, list[Hold]] = {}

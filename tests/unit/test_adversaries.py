@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from clusters.placement.free import FreeNodes
 from clusters.placement.shares import Quota, Right, pool_totals, quotas
-from jobs.planning.queue.scene import LONGEST_REST, MOST_EVICTIONS, Policy, Rests, rests_after
+from jobs.planning.queue.scene import LONGEST_REST, MOST_EVICTIONS, Policy, Rests, displaced_by, rests_after
 from jobs.planning.turns import Move, turns
 from tests.unit.queue_model import NOW, Play, Played, node, shape
 
@@ -93,6 +93,53 @@ def test_a_squatter_disturbs_no_more_often_whatever_they_do_with_their_jobs(squa
     assert disturbed == 10, "after 10, 20, 40 minutes, at last half a day"
 
 
+def test_who_has_many_virtual_clusters_disturbs_no_more_often() -> None:
+    """The same for one who has an endless job in each of five: their owners come every ten minutes, for a minute."""
+    play, disturbed, id = cluster(8, b=Right(100)), 0, 10**6
+    play.waiting = [job(at, f"v{at}", 8, username="s", seconds=ENDLESS) for at in range(5)]
+    for minute in range(2 * 24 * 60):
+        if minute % 10 == 0:
+            id += 1
+            play.waiting.append(job(id, "b", 8, seconds=60))
+        disturbed += sum(len(turn.victims) for turn in play.step(60))
+    print(f"squatter in five virtual clusters: {disturbed} evictions in two days")
+    assert disturbed == 10, "as one who has a single one"
+
+
+def test_who_takes_their_claims_back_makes_nobody_rest() -> None:
+    """Somebody who may claim all does so every ten minutes, a hundred times, and deletes it before it starts: the
+    GPU-hours that the borrower still gets of what would be idle."""
+    play, used = cluster(8, b=Right(100)), 0
+    play.waiting = [job(1, "a", 8, seconds=ENDLESS)]
+    play.step()
+    for claim in range(100):
+        play.waiting.append(job(1000 + claim, "b", 8, seconds=ENDLESS))
+        play.step()
+        play.waiting = [each for each in play.waiting if each.vc != "b"]
+        play.running.pop(1000 + claim, None)
+        for _ in range(600 // PASS):
+            used += used_by(play, "a")
+            play.step(PASS)
+    part = used / (100 * 8 * 600 // PASS)
+    print(f"claims that are taken back: the borrower has {part:.1%} of the time")
+    assert part > 0.95
+
+
+def test_who_makes_room_for_a_claim_borrows_nothing_else_until_it_has_started() -> None:
+    """What the claim leaves over of their place would else be taken in the same pass, and be taken back by the next."""
+    play = cluster(8, b=Right(100))
+    play.waiting = [job(1, "a", 8, username="s", seconds=ENDLESS)]
+    play.step()
+    play.waiting += [job(2, "c", 1, username="s"), job(3, "c", 1, username="o"), job(9, "b", 6, seconds=ENDLESS)]
+    play.step(PASS)
+    play.step(PASS)
+    assert sorted(play.running) == [3, 9]
+    play.step(600 - PASS)
+    assert 2 not in play.started
+    play.step(PASS)
+    assert 2 in play.started, "of the same user, in another virtual cluster"
+
+
 def test_stop_and_resubmit() -> None:
     """A borrower that is stopped and sent again makes no owner wait for it."""
     play = cluster(8, b=Right(100))
@@ -164,16 +211,15 @@ def test_a_clock_that_is_set_back_makes_nobody_rest_longer(moves: list[tuple[int
     rests: Rests = {}
     for day, ran in moves:
         now = NOW + timedelta(days=day)
-        rests = rests_after(rests, [("u", "a", now - timedelta(days=ran))], now)
-        assert rests["u", "a"].evictions <= min(len(moves), MOST_EVICTIONS)
-        assert rests["u", "a"].until <= now + LONGEST_REST
+        rests = rests_after(rests, displaced_by({}, [("u", now - timedelta(days=ran))]), "o/owner", now)
+        assert rests["u"].evictions <= min(len(moves), MOST_EVICTIONS)
+        assert rests["u"].until <= now + LONGEST_REST
 
 
 def test_those_who_leave_for_one_owner_count_once_though_the_clock_was_set_back() -> None:
-    started = NOW - timedelta(hours=1)
-    once = rests_after({}, [("u", "a", started)], NOW)
-    back = NOW - timedelta(minutes=1)
-    assert rests_after(once, [("u", "a", started)], back)["u", "a"].evictions == 1
+    displaced = displaced_by({}, [("u", NOW - timedelta(hours=1))])
+    once = rests_after({}, displaced, "o/owner", NOW)
+    assert rests_after(once, displaced, "o/owner", NOW - timedelta(minutes=1))["u"].evictions == 1
 
 
 def keep_busy(play: Play, vc: str, gpus: int, first: int, **values: object) -> None:

@@ -46,6 +46,10 @@ def kept(begin: timedelta, nodes: str = "n1") -> Span:
     return Span(1, "firmware", Holder(), frozenset(nodes.split()), NOW + begin, NOW + begin + 2 * HOUR)
 
 
+def replace_extras(asked: JobSpec, extras: dict[str, Any]) -> JobSpec:
+    return JobSpec.from_json({**asked.to_json(), "extras": extras})
+
+
 CASES: dict[str, tuple[Sequence[JobView], Sequence[NodeView], dict[str, Any], list[dict[str, Any]]]] = {
     "fewer GPUs a task": ([waiting(1, 4)], [BUSY], {}, [{"gpuNumber": 2}]),
     "as few as needed": ([waiting(1, 4)], [node(used_gpus=frozenset("0"))], {}, [{"gpuNumber": 3}]),
@@ -74,6 +78,12 @@ CASES: dict[str, tuple[Sequence[JobView], Sequence[NodeView], dict[str, Any], li
         [node()],
         {"spans": [kept(HOUR / 5)]},
         [{"preemptible": True}],
+    ),
+    "further apart": (
+        [job(1, "WAITING", spec=replace_extras(spec(2, gpuNumber=4), {"topology": {"require": 2}}))],
+        [node(f"n{rack}", labels=frozenset({("topology", f"h1/r{rack}")})) for rack in (1, 2)],
+        {},
+        [{"topology": {"prefer": 2}}, {"gpuNumber": 2}, {"taskNumber": {"w": 1}}],
     ),
     "none while the appointment runs": ([waiting(1, 4)], [node()], {"spans": [kept(-HOUR)]}, []),
     "none for one that starts": ([waiting(1)], [node()], {}, []),
@@ -127,10 +137,6 @@ def _with(change: Change, job: JobView) -> JobView:
     other = waiting(job.id, asked.get("gpuNumber", gpus), tasks=tasks, vc=asked.get("virtualCluster", job.vc))
     extras = {name: asked[name] for name in ("maxRunSeconds", "preemptible") if name in asked}
     return replace(job, vc=other.vc, demands=other.demands, spec=replace_extras(spec(tasks), extras))
-
-
-def replace_extras(asked: JobSpec, extras: dict[str, Any]) -> JobSpec:
-    return JobSpec.from_json({**asked.to_json(), "extras": extras})
 
 
 def _nodes_with(change: Change, nodes: Sequence[NodeView]) -> list[NodeView]:

@@ -12,6 +12,11 @@ CASES = {
     "a number": ('{"a": 4}', {"/a": 2}, '{"a": 2}'),
     "a number written as a text": ('{"a": "4", "b": 1}', {"/a": 2}, '{"a": 2, "b": 1}'),
     "a text": ('{"a": "x\\"y"}', {"/a": "z"}, '{"a": "z"}'),
+    "a flat object": (
+        '{"a": {"b": 2 /* } */, "c": "}"}, "d": 1}',
+        {"/a": {"prefer": 2}},
+        '{"a": {"prefer": 2}, "d": 1}',
+    ),
     "one of a list": ('{"a": [{"b": 1}, {"b": 2}]}', {"/a/1/b": 3}, '{"a": [{"b": 1}, {"b": 3}]}'),
     "comments stay": ('{"a": 1, // "a": 1\n}', {"/a": 2}, '{"a": 2, // "a": 1\n}'),
     "what is missing comes first": ('{\n  "a": 1\n}', {"/b": "x"}, '{\n  "b": "x",\n  "a": 1\n}'),
@@ -45,6 +50,7 @@ def test_what_cannot_be_changed_in_the_text_is_said(text: str) -> None:
         ({"virtualCluster": "nlp"}, {"/virtualCluster": "nlp"}),
         ({"maxRunSeconds": 60}, {"/extras/maxRunSeconds": 60}),
         ({"preemptible": True}, {"/extras/preemptible": True}),
+        ({"topology": {"prefer": 2}}, {"/extras/topology": {"prefer": 2}}),
     ],
 )
 def test_a_change_is_made_by_these_values(change: ChangeAsked, values: dict[str, object]) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-from base.accounts import services
+from base.accounts import budget, services
 from clusters.nodes import snapshots
 from jobs.config import extras, problems, spec
 from jobs.config.sweep import parameters
@@ -30,6 +30,8 @@ ROWS = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|", (USE / "limits.md").read_te
         ("bytes of a job's secrets", (extras.MAX_SECRETS,)),
         ("ports of a task", (problems.MAX_PORTS,)),
         ("jobs that a job waits for", (extras.MOST_AWAITED,)),
+        ("tasks that you submit", (budget.ROWS, budget.ROWS_BACK)),
+        ("seconds of CPU", (int(budget.SECONDS),)),
         ("jobs of a sweep", (parameters.MOST, sweeps.MOST_TASKS)),
         ("parameters of a sweep", (parameters.MOST_PARAMETERS,)),
         ("drafts", (drafts.MOST, drafts.KEPT.days)),

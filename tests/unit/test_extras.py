@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from base.core.errors import InvalidConfig
+from clusters.placement.topology import LEVEL_NODE, NEAREST, Topology
+from jobs.config.demands import demands, shapes
 from jobs.config.extras import NOTHING, After, extras_of
 from jobs.config.spec import JobSpec, read_config
 from tests.unit.test_spec import GOOD, messages_of, problems_of, read
@@ -32,6 +35,26 @@ def test_other_extras_are_left_alone() -> None:
     assert read(extras=free).asked == NOTHING
 
 
+A_LEVEL = 'a level of the label topology: a whole number from 1 to 16, or "node".'
+
+
+@pytest.mark.parametrize(
+    ("value", "topology"),
+    [
+        ({"prefer": 2}, Topology(2)),
+        ({"require": "1"}, Topology(1, True)),
+        ('{"require": "node"}', Topology(LEVEL_NODE, True)),
+        (None, NEAREST),
+    ],
+)
+def test_the_level_of_the_topology_is_in_each_demand(value: object, topology: Topology) -> None:
+    spec = read(extras={"topology": value})
+    assert spec.asked.closeness == topology
+    assert (
+        {demand.topology for demand in demands(spec)} == {demand.topology for demand, _ in shapes(spec)} == {topology}
+    )
+
+
 @pytest.mark.parametrize(
     "extras, message",
     [
@@ -46,6 +69,17 @@ def test_other_extras_are_left_alone() -> None:
         ({"maxRunSeconds": 0}, "maxRunSeconds is 0; the least is 1."),
         ({"maxRunSeconds": 1.5}, "maxRunSeconds is 1.5; it must be a whole number."),
         ({"preemptible": 1}, "preemptible is 1; it must be true or false."),
+        *(
+            ({"topology": {key: value}}, f"{key} is {json.dumps(value)}; it must be {A_LEVEL}")
+            for key, value in [("prefer", 0), ("require", -1), ("prefer", "rack"), ("require", 99), ("require", "99")]
+        ),
+        ({"topology": {"prefer": None}}, f"prefer is null; it must be {A_LEVEL}"),
+        ({"topology": {"prefer": [1]}}, f"prefer is an array; it must be {A_LEVEL}"),
+        ({"topology": {"prefer": 1, "require": 1}}, "topology has both prefer and require; it must have one of them."),
+        ({"topology": {}}, "topology has neither prefer nor require; it must have one of them."),
+        ({"topology": {"level": 1, "prefer": 1}}, "level is not a known field."),
+        ({"topology": [2]}, "topology is an array; it must be an object: { ... }."),
+        ({"topology": "rack"}, 'topology is "rack"; it must be an object: { ... }.'),
         ({"dependsOn": "a"}, 'dependsOn is "a"; it must be an array: [ ... ].'),
         ({"dependsOn": [5]}, "dependsOn[0] is 5; it must be an object: { ... }."),
         ({"dependsOn": ["a b"]}, 'job is "a b"; it may only contain letters, digits, dash, dot and underscore.'),
@@ -82,6 +116,10 @@ def test_it_says_where_each_wrong_value_stands() -> None:
     "extras, says",
     [
         ({"priority": 101}, '[child "priority" fails because ["priority" must be less than or equal to 100]]'),
+        (
+            {"topology": {"prefer": 0}},
+            '[child "topology" fails because [child "prefer" fails because ["prefer" must be a level]]]',
+        ),
         ({"preemptible": 2}, '[child "preemptible" fails because ["preemptible" must be a boolean]]'),
         (
             {"dependsOn": [{"job": "a", "after": 1}]},

@@ -211,11 +211,11 @@ def test_a_job_with_a_right_to_the_room_starts_when_those_evicted_for_it_have_le
 
 def test_whose_jobs_were_evicted_starts_when_the_rest_is_over() -> None:
     quota = {"quotas": {"owner": Quota(guarantee={"gpu": 4, "cpu": 8, "memory": 16000}), "default": Quota()}}
-    resting = {("u", "default"): Resting(1, NOW, NOW - timedelta(seconds=100))}
+    resting = {"u": Resting(1, NOW, NOW - timedelta(seconds=100))}
     assert ahead([waiting(2)], {2: HOUR}, nodes=[node()], rests=resting, **quota)[2] == (500, 500, 500)
     owner = waiting(2, vc="owner", username="o")
     found = ahead([owner, waiting(3, priority=1)], {1: HOUR, 2: 60, 3: HOUR}, **quota, **busy())
-    assert found[3] == (600, 600, 600), "also where that eviction is only foreseen"
+    assert found[3] == (630, 630, 630), "also where that eviction is only foreseen: from the start of the owner's job"
 
 
 def test_queues_side_by_side_get_the_same_lengths() -> None:

@@ -12,9 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clusters.engines.image_names import canonical, registry_of
-from clusters.placement.blockers import blockers, never_fits
-from clusters.placement.fit import Demand, Labels, Mark, NodeView, Placement, PortDemand, bars, idle, in_force
+from clusters.placement.blockers import blockers
+from clusters.placement.fit import Demand, Mark, NodeView, Placement, PortDemand, bars, idle, in_force
 from clusters.placement.free import FreeNodes
+from clusters.placement.never import never_fits
+from clusters.placement.topology import Labels
 
 PORTS = (PortDemand("http", 0, 1), PortDemand("ssh", 0, 1))
 RACK = frozenset({("topology", "rack-1")})

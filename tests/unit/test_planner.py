@@ -187,6 +187,17 @@ def test_losing_everything_at_once_is_settled_in_several_passes_and_each_job_who
     assert passes > 4
 
 
+def test_many_waiting_jobs_that_end_at_once_end_in_several_passes() -> None:
+    ends = [job(at, state="WAITING", stopping=True, spec=spec(MOST_SETTLED // 2)) for at in range(1, 6)]
+    made = plan(world(waiting=ends))
+    assert [one.job.id for one in made.jobs] == [1, 2]
+    assert made.more, "the rest follows at once"
+    made = plan(world(waiting=ends[2:]))
+    assert [one.job.id for one in made.jobs] == [3, 4] and made.more
+    made = plan(world(waiting=ends[4:]))
+    assert [one.job.id for one in made.jobs] == [5] and not made.more
+
+
 def test_orders_that_wait_for_a_hand_do_not_fill_a_pass() -> None:
     starting = [(job(at), [task(at, "STARTING", job_id=at, ordered_at=None)]) for at in range(1, MOST_SETTLED + 100)]
     last = (job(9999), [task(9999, job_id=9999)])

@@ -12,7 +12,7 @@ from clusters.placement.shares import Hold, Quota, Right, pool_totals, quotas
 from jobs.planning.queue.lengths import Lengths, LikeJobs
 from jobs.planning.queue.lines import VcQueue
 from jobs.planning.queue.reservations import _Spot, nearest
-from jobs.planning.queue.scene import Resting, rests_after
+from jobs.planning.queue.scene import Resting, displaced_by, rests_after
 from jobs.planning.turns import Move, Turn, _Round, turns
 from tests.unit.queue_model import NOW, Play, Played, node, shape
 
@@ -133,7 +133,7 @@ def test_nobody_is_evicted_for_one_that_would_have_too_many_of_one_type_itself()
 
 
 def test_the_one_that_others_leave_for_keeps_its_right_until_they_have_left() -> None:
-    made = play("AAA", "A", running=(job(1, "b", 3, seconds=10_000),))
+    made = play("AAA", "A", running=(job(1, "b", 3, username="v", seconds=10_000),))
     assert evictions(made, job(8, gpus=2, seconds=10_000), job(9, seconds=10_000)) == [1]
     assert {8, 9} <= set(made.running), "the second one fitted at once, but with it their virtual cluster borrows"
 
@@ -174,6 +174,13 @@ def test_no_room_is_kept_of_a_type_of_gpus_that_the_ceiling_forbids() -> None:
     assert (turn.reservation, turn.ceiling) == (None, ["gpu:A"])
 
 
+def test_of_nodes_that_are_as_near_a_job_that_names_no_type_waits_for_the_least_wanted() -> None:
+    made = play("AAAA", "BBBB", running=(job(1, shape=shape(1, 4, kind="A")), job(2, gpus=4)))
+    made.waiting = [job(9, gpus=4)]
+    [turn] = made.turns()
+    assert turn.reservation is not None and turn.reservation.names == ["n1"]
+
+
 def test_nobody_becomes_immune_by_evictions() -> None:
     made = play("AAAA", running=(job(1, "b", 2), job(2, "b", 2)))
     young, places = made.running[2]
@@ -185,30 +192,45 @@ def test_nobody_becomes_immune_by_evictions() -> None:
 def test_who_was_evicted_rests_before_they_borrow_again(seconds: int, gpus: int, expected: list[int]) -> None:
     made = play("AAAA")
     made.now += timedelta(seconds=seconds)
-    made.rests = {("u", "a"): Resting(1, NOW, NOW)}
+    made.rests = {"u": Resting(1, NOW, NOW)}
     assert starts(made, job(9, gpus=gpus), job(10, gpus=4, username="v")) == expected, "others do not wait"
 
 
 def test_a_job_that_rests_says_until_when() -> None:
     made = play("AAAA")
-    made.rests = {("u", "a"): Resting(2, NOW, NOW)}
+    made.rests = {"u": Resting(2, NOW, NOW, "o/owner")}
     made.waiting = [job(9, gpus=3)]
     [turn] = made.turns()
     [why] = turn.blockers
     assert (why.kind, why.until) == ("delay", "2026-11-20T12:20:00+00:00")
+    said = (
+        "Jobs of u left borrowed room for {}: they borrow again in 20 min, at 12:20:00 (UTC), each time after twice as "
+        "long. Within the guarantee of their virtual cluster they start before that."
+    )
+    assert (why.sentence, why.owners) == (said.format("o/owner"), ("o",))
+    assert why.otherwise == said.format("another job"), "for who may not know whose"
+
+
+def test_who_makes_room_for_a_job_that_is_about_to_start_says_so() -> None:
+    made = play("AAAA", "AA", running=(job(1, "b", 4, username="u"),))
+    made.waiting = [job(9, "a", 2, since="0", shape=shape(1, 3)), job(10, "b", 2, username="u")]
+    turns_made = {turn.job.id: turn for turn in made.turns()}
+    assert [victim.job.id for victim in turns_made[9].victims] == [1]
+    [why] = [each for each in turns_made[10].blockers if each.kind == "delay"]
+    assert (why.until, why.owners) == ("", (turns_made[9].job.username,))
     assert why.sentence == (
-        "Jobs of u were evicted from room that VC a had borrowed: they borrow again in 20 min, at 12:20:00 (UTC),"
-        " each time after twice as long. Within the guarantee they start before that."
+        f"Jobs of u leave borrowed room for {turns_made[9].job.title}, and borrow nothing before that has started. "
+        "Within the guarantee of their virtual cluster they start before that."
     )
 
 
 def after_evictions(*evicted: tuple[float, float]) -> list[tuple[int, float]]:
     """How many count, and for how long the user rests, after evictions at these hours of jobs that started at those."""
-    rests, told = dict[tuple[str, str], Resting](), []
+    rests, told = dict[str, Resting](), []
     for at, began in evicted:
         now = NOW + timedelta(hours=at)
-        rests = dict(rests_after(rests, [("u", "a", NOW + timedelta(hours=began))], now))
-        told.append((rests["u", "a"].evictions, (rests["u", "a"].until - now) / timedelta(minutes=1)))
+        rests = dict(rests_after(rests, displaced_by({}, [("u", NOW + timedelta(hours=began))]), "o/j", now))
+        told.append((rests["u"].evictions, (rests["u"].until - now) / timedelta(minutes=1)))
     return told
 
 
@@ -445,3 +467,16 @@ def test_limits_are_asked_once_for_many_jobs_that_are_alike(monkeypatch: pytest.
     ]
     assert [turn.job.id for turn in turns(made.waiting, made.scene(), only_tried=True) if turn.move is Move.GO] == []
     assert len(asked) < 10
+
+
+def test_one_that_waits_for_its_ceiling_and_that_no_node_holds_is_not_told_that_owners_are_in_its_way() -> None:
+    made = play("AAAA", rights={"a": Right(100), "b": Right(0, 25)})
+    made.waiting = [job(1, "b", seconds=10_000, preemptible=True)]
+    made.step(1)
+    running, places = made.running[1]
+    made.running[1] = replace(running, is_guest=True), places
+    made.waiting = [job(2, "a", 3, seconds=10_000)]
+    made.step(1)
+    made.waiting = [job(9, "b", since="0000", shape=shape(kind="B"))]
+    [turn] = made.turns()
+    assert {blocker.kind for blocker in turn.blockers} == {"ceiling", "never"}

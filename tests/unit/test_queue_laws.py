@@ -24,6 +24,7 @@ from clusters.placement.shares import (
     quotas,
 )
 from jobs.planning.queue import reclaim
+from jobs.planning.queue.idling.rule import Idling
 from jobs.planning.queue.lengths import Lengths, LikeJobs
 from jobs.planning.queue.scene import LONGEST_REST, REST, Policy, Runner, holds_at
 from jobs.planning.queue.users.used_lately import UsedLately
@@ -38,6 +39,12 @@ SHAPES = [
     *(shape(kind="B"), shape(1, 0, 1, "", (PortDemand("web", 30000, 1),))),
 ]
 SHARES = [(50, 50, 0), (25, 25, 50), (100, 0, 0), (0, 30, 70)]
+
+# What reservations have idled: nothing, as much as they may in a moment, or they have lapsed for a while.
+IDLINGS = [
+    *(None, Idling(0, (), NOW, NOW, 4, 120.0), Idling(50, (), NOW, NOW, 1, 5.0)),
+    Idling(50, (), NOW, NOW, 0, 9.0, 9.0, 60.0, 1, NOW + timedelta(seconds=60)),
+]
 
 worlds = settings(max_examples=WORLDS, deadline=None)
 
@@ -54,7 +61,8 @@ def plays(draw: st.DrawFn) -> Play:
         most = max(percent, draw(st.sampled_from([25, 50, 100, 100])))
         caps = {name: draw(st.sampled_from([None, None, 2])) for name in ("user_gpus", "user_jobs")}
         rights[vc] = Right(percent, most, stopped=draw(st.integers(0, 9)) == 0, **caps)
-    return Play(nodes, quotas(rights, *pool_totals(nodes)))
+    idlings = {vc: one for vc in VCS if (one := draw(st.sampled_from(IDLINGS))) is not None}
+    return Play(nodes, quotas(rights, *pool_totals(nodes)), idlings=idlings)
 
 
 @st.composite
@@ -206,10 +214,11 @@ def test_nobody_is_evicted_without_end(
 def test_nothing_that_a_user_does_lets_their_next_borrower_start_sooner(
     groups: list[list[Played]], story: list[tuple[str, int]]
 ) -> None:
-    """Than the evicted job that goes on waiting would, if it rested for its own evictions alone."""
+    """Than the evicted job that goes on waiting would, if it rested for its own evictions alone, each from the start of
+    the job for which it was."""
     nodes = [node("n0"), node("n1")]
     play = Play(nodes, quotas({"a": Right(50), "b": Right(25), "c": Right(25)}, *pool_totals(nodes)))
-    times, rests = Counter[int](), dict[tuple[str, str], datetime]()
+    times, rests, left = Counter[int](), dict[str, datetime](), dict[int, list[Played]]()
     for at, (does, pause) in enumerate(story):
         play.waiting += [replace(job, id=100 * at + job.id, since=f"{at:04}") for job in groups[at % len(groups)]]
         mine = [job for job in play.waiting if job.username == "u"]
@@ -229,12 +238,14 @@ def test_nothing_that_a_user_does_lets_their_next_borrower_start_sooner(
             if turn.move is Move.GO:
                 amount = turn.queue.amount(job, turn.placements)
                 if not turn.is_guest and not is_within(use[job.vc], amount, play.quotas[job.vc]):
-                    assert play.now >= rests.get((job.username, job.vc), NOW)
+                    assert play.now >= rests.get(job.username, NOW)
                 add(use[job.vc], amount)
-        for job in (victim.job for turn in made for victim in turn.victims if not victim.job.is_guest):
+        for job in (one for turn in made if turn.move is Move.GO for one in left.pop(turn.job.id, ())):
             times[job.id] += 1
             until = play.now + min(LONGEST_REST, REST * 2 ** times[job.id])
-            rests[job.username, job.vc] = max(until, rests.get((job.username, job.vc), until))
+            rests[job.username] = max(until, rests.get(job.username, until))
+        for turn in made:
+            left.setdefault(turn.job.id, []).extend(one.job for one in turn.victims if not one.job.is_guest)
 
 
 @worlds

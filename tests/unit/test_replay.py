@@ -110,7 +110,8 @@ def test_a_job_remembers_its_evictions_while_it_waits_and_runs_again() -> None:
             self.seen += tuple(running)
             starts = [start._replace(is_guest=start.run.evictions == 1) for start in super().decide(cluster)[0]]
             is_first = not any(job.guest_evictions for job in running)
-            return starts if is_first else (), [job.id for job in running if is_first]
+            owner = min(cluster.waiting)
+            return starts if is_first else (), {job.id: owner for job in running if is_first}
 
     policy = EvictsTwice()
     Day([run(1, 4), run(2, 4, at=1)], cluster(), policy, step=10.0, look=60.0).play(HOUR / 4)

@@ -41,7 +41,7 @@ def pending(id: int, draw: st.DrawFn) -> JobView:
 
 
 def resting(left: timedelta) -> Rests:
-    return {("u", "a"): Resting(1, START, START + left - 2 * REST)}
+    return {"u": Resting(1, START, START + left - 2 * REST)}
 
 
 @st.composite
@@ -130,7 +130,7 @@ CHANGES: dict[str, Callable[[World], World]] = {
     "rights have changed": lambda one: replace(one, quotas={"a": QUOTAS["a"], "b": Quota({"gpu": 8, "cpu": 16})}),
     "a virtual cluster is stopped": lambda one: replace(one, quotas={"a": Quota(stopped=True), "b": QUOTAS["b"]}),
     "something was learnt": lambda one: replace(one, lengths=Lengths([(LikeJobs("u", "j", 0, "a"), 7.0)])),
-    "a user rests": lambda one: replace(one, rests={("u", "b"): Resting(3, START, START)}),
+    "a user rests": lambda one: replace(one, rests={"u": Resting(3, START, START)}),
     "there is a new policy": lambda one: replace(one, policy=Policy(reservations=1)),
 }
 

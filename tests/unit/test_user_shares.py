@@ -186,7 +186,7 @@ def test_an_evicted_job_keeps_its_age() -> None:
     made.waiting = [job(1, "ann"), job(2, "ben")]
     made.step()
     for one in [one for one, _ in made.running.values()]:
-        made.evict(one, counts=False)
+        made.evict(one)
     made.waiting.append(job(3, "ann"))
     assert starts(made, *made.waiting) == [1, 2]
 

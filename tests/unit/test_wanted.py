@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusters.placement.fit import Demand, NodeView, Placement, Wanted, named_gpus, wanted
+from clusters.placement.fit import Demand, NodeView, Placement, Wanted
 from clusters.placement.free import FreeNodes
+from clusters.placement.shares import named_gpus, wanted
 from jobs.planning.queue.scene import Scene
 from jobs.planning.turns import Move, turns
 from tests.integration.test_costs import calls_of

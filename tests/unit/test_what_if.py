@@ -276,7 +276,7 @@ def _make(play: Play, texts: Sequence[str]) -> None:
                 if any(place.node == name for place in places):
                     guest = replace(job, is_guest=False)
                     play.running[job.id] = guest, places
-                    play.evict(guest, counts=False)
+                    play.evict(guest)
         if does == "remove":
             play.nodes = [one for one in play.nodes if one.name != name]
         elif does == "add":

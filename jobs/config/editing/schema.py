@@ -40,6 +40,9 @@ HELP = {
     "extras.avoidNodes": "Other nodes run the job, while they have room.",
     "extras.maxRunSeconds": "The job is ended after so long. Jobs with a limit often start sooner.",
     "extras.profile": "pai: more rights in the container, where the virtual cluster has been given them.",
+    "extras.topology": "How close together the tasks run, by the nodes' label topology, such as hall1/rack3.",
+    "extras.topology.prefer": 'They share so many parts of the path if that has room: 1 a hall, 2 a rack; or "node".',
+    "extras.topology.require": "They share so many parts of the path, or the job waits.",
     "extras.preemptible": "It may start on room that is kept for another job, and gives it back when asked.",
     "extras.dependsOn": "Jobs of yours that must have succeeded, or ended, before this one starts.",
     "extras.dependsOn.job": "The name of a job that is there already.",
@@ -84,8 +87,8 @@ def config_schema() -> dict[str, Any]:
 
 def _plain(part: dict[str, Any], defs: dict[str, Any], place: str) -> dict[str, Any]:
     """``part`` with what it refers to, and with help; ``place`` is where it is, such as ``taskRoles.``."""
-    part = part if "$ref" not in part else defs[part["$ref"].rpartition("/")[2]]
-    choices = [each for each in part.get("anyOf", ()) if each.get("type") != "null"]
+    part = _resolved(part, defs)
+    choices = [_resolved(each, defs) for each in part.get("anyOf", ()) if each.get("type") != "null"]
     whole = {**part, **choices[0]} if len(choices) == 1 else part
     taken = {name: value for name, value in whole.items() if name in _TAKEN}
     if "items" in taken:
@@ -98,6 +101,11 @@ def _plain(part: dict[str, Any], defs: dict[str, Any], place: str) -> dict[str, 
     if isinstance(taken.get("additionalProperties"), dict):
         taken["additionalProperties"] = _plain(taken["additionalProperties"], defs, place)
     return taken
+
+
+def _resolved(part: dict[str, Any], defs: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = defs[part["$ref"].rpartition("/")[2]] if "$ref" in part else part
+    return found
 
 
 def _help(name: str) -> dict[str, str]:

@@ -11,6 +11,7 @@ from base.core import words
 from clusters.placement.blockers import size
 from clusters.placement.fit import Blocker
 from jobs.planning.queue import sentences
+from jobs.planning.queue.idling.rule import Idling
 from jobs.planning.queue.lines import Queue
 from jobs.planning.queue.scene import JobT, Runner
 
@@ -29,6 +30,7 @@ class WaitingTurn(Protocol[JobT]):
     ceiling: Sequence[str]
     cap: Sequence[str]
     owners: Sequence[str]
+    lapse: Idling | None
 
     @property
     def ahead(self) -> Sequence[JobT]: ...
@@ -46,8 +48,8 @@ def rules(turn: WaitingTurn[JobT]) -> list[Blocker]:
         blockers += [other.blocker for other in job.awaited]
     if queue.scene.quota(vc).stopped:
         blockers.append(sentences.stopped(vc))
-    if (until := job.rests_until(queue.scene.rests)) is not None and queue.lines[vc].rests(job):
-        blockers.append(sentences.rests(job, until, now))
+    if queue.lines[vc].rests(job):
+        blockers.append(sentences.rests(job, queue.scene.rests.get(job.username), queue.displaced, now))
     if turn.victims or turn.awaits:
         blockers.append(sentences.evicting(turn.victims))
     if turn.ceiling:
@@ -56,6 +58,8 @@ def rules(turn: WaitingTurn[JobT]) -> list[Blocker]:
         blockers.append(cap(job, turn.cap, queue))
     if turn.owners:
         blockers.append(sentences.owners(job, turn.owners))
+    if turn.lapse is not None:
+        blockers.append(sentences.lapsed(job, turn.lapse, now))
     if turn.behind is not None and not turn.ceiling:
         has_reservation = any(other.job.id == turn.behind.id for other in queue.reservations)
         waits = None if has_reservation else turn.behind

@@ -12,28 +12,16 @@ from math import inf
 from operator import attrgetter, itemgetter
 from typing import Generic
 
-from clusters.placement.blockers import never_fits
 from clusters.placement.fit import Blocker, Demand, NodeView, Placement, with_tasks
 from clusters.placement.free import FreeNodes
-from clusters.placement.shares import (
-    Amount,
-    Hold,
-    above_ceiling,
-    add,
-    asked,
-    exceeded,
-    is_within,
-    plus,
-    pool_totals,
-    rank,
-    taken,
-)
+from clusters.placement.never import never_fits
+from clusters.placement.shares import Amount, Hold, above_ceiling, add, asked, exceeded, is_within, plus, rank, taken
 from jobs.planning.queue.free import Shape
+from jobs.planning.queue.idling.rule import Idling
 from jobs.planning.queue.reservations import Reservation
 from jobs.planning.queue.scene import JobT, Runner, Scene, SchedulableJob
 from jobs.planning.queue.sentences import beside_reservations, missing
 from jobs.planning.queue.users.shares import PlacesInLine, UserLines, UserShares
-from jobs.planning.queue.users.used_lately import WHAT
 
 BY_SUBMISSION = attrgetter("since", "id")
 
@@ -133,11 +121,9 @@ class VcQueue(Generic[JobT]):
             return {}  # its turn has the error
 
     def _lines(self, jobs: list[JobT]) -> UserLines[JobT]:
-        scene, guarantee = self.queue.scene, self.quota.guarantee
-        pool = {} if all(guarantee.get(what) for what in WHAT) else self.queue.pool
-        shares = UserShares({what: guarantee.get(what) or pool.get(what, 0.0) for what in WHAT})
-        clock = scene.rounded_now, self.quota.half_life
-        shares.add_all(self.queue.runners_of.get(self.vc, ()), scene.past(), self.vc, *clock)
+        scene, quota, running = self.queue.scene, self.quota, self.queue.runners_of.get(self.vc, ())
+        shares = UserShares.parts_of(quota.guarantee, scene.nodes)
+        shares.add_all(running, scene.past(), self.vc, scene.rounded_now, quota.half_life)
         return UserLines(jobs, shares)
 
     @property
@@ -176,16 +162,23 @@ class VcQueue(Generic[JobT]):
         amount, use = self.queue.amount(job, placements), self.use if use is None else use
         return is_within(use, amount, self.quota) and not above_ceiling(use, amount, self.quota)
 
+    def lapsed(self, job: JobT) -> Idling | None:
+        """The reservation of its virtual cluster where that has lapsed, for a job that is beyond the guarantee."""
+        known = self.queue.scene.idlings.get(self.vc)
+        lapse = known.lapsed(self.queue.scene.rounded_now) if known is not None else None
+        return None if lapse is None or is_within(self.use, self.queue.asked(job.demands), self.quota) else lapse
+
     def exceeds_with_reclaimed(self, asked: Amount) -> bool:
         """Whether a job that asks for this would exceed the guarantee together with the first blocked job, for which
         others are evicted. That job would have no right to the room any more when it is free."""
         return bool(self.reclaimed) and not is_within(plus(self.use, self.reclaimed), asked, self.quota)
 
     def rests(self, job: JobT) -> bool:
-        """Whether the job would borrow too soon after jobs of its user were evicted for that."""
+        """Whether the job would borrow too soon after jobs of its user were evicted for that, or before the one for
+        which they are has started."""
         scene = self.queue.scene
         until = job.rests_until(scene.rests)
-        if until is None or until <= scene.now:
+        if (until is None or until <= scene.now) and job.username not in self.queue.displaced:
             return False
         return not is_within(self.use, self.queue.asked(job.demands), self.quota)
 
@@ -246,12 +239,20 @@ class Queue(Generic[JobT]):
         self.lines |= {vc: VcQueue(vc, jobs, self) for vc, jobs in of_vc.items()}
         self.taken: list[tuple[JobT, Sequence[Placement]]] = []  # by the turns so far
         self.reservations: list[Reservation[JobT]] = []
+        self.missed: list[JobT] = []  # of each shape that found no room, one
         self.evicted: set[int] = set()  # jobs that make room for one of the turns so far
+        self.displaced: dict[str, JobT] = {}  # by user of whom borrowers do, or have: that one
         self.eldest: int | None = None  # the job that has waited longest of all, where none could have a reservation
         self._short: dict[tuple[object, ...], tuple[Sequence[Demand], list[Blocker]]] = {}
         self._beside: dict[tuple[object, ...], list[Blocker]] = {}
         self._asked: dict[int, tuple[Sequence[Demand], Amount]] = {}
         self._amount: tuple[Sequence[Placement], Amount] = (), {}
+
+    def displace(self, owner: JobT) -> None:
+        """Note that borrowers leave for this job. Their users borrow nothing meanwhile: what it leaves over of their
+        places would be taken back from them by the next one."""
+        for username in owner.displaced or ():
+            self.displaced.setdefault(username, owner)
 
     def ahead(self, job: JobT) -> Sequence[JobT]:
         return self.lines[job.vc].ahead(job)
@@ -263,10 +264,6 @@ class Queue(Generic[JobT]):
         for runner in self.runners:
             found.setdefault(runner.job.vc, []).append(runner)
         return found
-
-    @cached_property
-    def pool(self) -> Amount:
-        return pool_totals(self.scene.nodes)[0]
 
     @property
     def somebody_moves(self) -> bool:

@@ -3,27 +3,29 @@
 Nothing is remembered from pass to pass: the nodes are chosen anew, where the room comes first as far as running jobs
 say when they end, else where the least is still to wait for. What is reserved is given to nobody but guests, who leave
 at once, so what there is to wait for never grows, and the choice stays where it is until another node is strictly
-nearer. Who may be such a guest, and until when, is said at the end.
+nearer. Who may be such a guest, and until when, is said at the end. How much it may keep idle is the rule of idling/.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from heapq import heapify, heappop, heapreplace
 from itertools import accumulate
 from typing import Generic
 
-from clusters.placement.fit import Demand, FreeNode, NodeView, Placement, asked_of_node
+from clusters.placement.fit import Demand, FreeNode, NodeView, Placement, Wanted, asked_of_node
 from clusters.placement.free import FreeNodes
 from clusters.placement.shares import Hold
+from clusters.placement.topology import Domains, Topology
 from jobs.planning.queue.scene import JobT, Scene
 
 Lack = tuple[int, int, int]  # GPUs, cores and MB that must still come free
-Rank = tuple[bool, datetime, Lack, str]  # of a node: the smallest is the nearest
+Rank = tuple[bool, datetime, Lack, float, str]  # of a node, with how much its GPUs are wanted: the smallest is nearest
 Ends = Mapping[str, Sequence[tuple[datetime, Hold]]]  # by node, the first end first
+Way = tuple[datetime, Lack, tuple[str, ...]]  # when the room is there, what is missing, and the node of each task
 UNKNOWN = datetime.max.replace(tzinfo=UTC)
 
 
@@ -56,50 +58,91 @@ def nearest(
     could: FreeNodes | None = None,
 ) -> tuple[tuple[str, ...], datetime | None] | None:
     """The node of each task where the room comes first by the known ``ends`` of what runs there or, where they do not
-    tell, where the least is still to wait for; and the moment, if it is known. None where even idle nodes could not
-    hold them all beside the ``reservations`` of others, or what ``could`` become the job's. ``free_nodes`` are those of
-    ``nodes``. The rank of a node is worked out when it may be the nearest one."""
+    tell, where the least is still to wait for; of equal nodes that whose GPUs are wanted least, for one that names no
+    type. And the moment, if it is known. None where even idle nodes could not hold them all beside the ``reservations``
+    of others, or what ``could`` become the job's. ``free_nodes`` are those of ``nodes``. A gang gets one domain of the
+    topology where it requires that, and otherwise where that is no later."""
     frees = {
         node.name: free
         for node in nodes
         if node.dedicated_to in ("", vc) and (free := free_nodes.free(node.name)) is not None
     }
-    spots: dict[str, _Spot] = {}
+    search = _OneByOne(demands, frees, reservations, ends, now, could, free_nodes.wanted)
+    if len(demands) == 1 or not (demands[0].topology.is_required or any(demand.gpus for demand in demands)):
+        found = search.among(frees)
+    else:
+        found = search.in_domains(demands[0].topology, free_nodes.domains)
+    if found is not None:
+        latest, _, chosen = found
+        return chosen, None if latest == UNKNOWN else latest
+    if reservations:
+        return None
+    return _any_way(demands, vc, could.copy() if could else FreeNodes(nodes, empty=True, wanted=free_nodes.wanted))
 
-    def spot(name: str) -> _Spot:
-        if name not in spots:
-            spots[name] = _Spot(frees[name], ends.get(name, ()), now, could.free(name) if could else None)
-        return spots[name]
 
-    for reservation in reservations:
-        for demand, name in zip(reservation.demands, reservation.nodes, strict=True):
-            if name in frees:
-                spot(name).put(demand)
-    order = sorted(range(len(demands)), key=lambda at: (-demands[at].gpus, -demands[at].cpus, -demands[at].memory_mb))
-    chosen: dict[int, str] = {}
-    heap: list[tuple[Rank, bool]] = []  # with whether it is worked out, or else at least so
-    latest = now
-    for place, at in enumerate(order):
-        demand = demands[at]
-        if not place or asked_of_node(demand) != asked_of_node(demands[order[place - 1]]):
-            heap = [(_least_rank(free, demand, ends.get(name, ()), now), False) for name, free in frees.items()]
-            heapify(heap)
-        while heap and not (heap[0][1] and spot(heap[0][0][-1]).whole.fits(demand)):
-            if heap[0][1]:
-                heappop(heap)
-            else:
-                heapreplace(heap, (spot(heap[0][0][-1]).rank(demand), True))
-        if not heap:
-            return (
-                _any_way(demands, vc, could.copy() if could else FreeNodes(nodes, empty=True))
-                if not reservations
-                else None
-            )
-        (_, moment, _, name), _ = heap[0]
-        spot(name).put(demand)
-        chosen[at], latest = name, max(latest, moment)
-        heapreplace(heap, (spot(name).rank(demand), True))
-    return tuple(chosen[at] for at in range(len(demands))), None if latest == UNKNOWN else latest
+@dataclass(frozen=True, slots=True)
+class _OneByOne(Generic[JobT]):
+    """Chooses the nodes of one task after the other, each where the room comes first."""
+
+    demands: Sequence[Demand]
+    frees: Mapping[str, FreeNode]
+    reservations: Sequence[Reservation[JobT]]
+    ends: Ends
+    now: datetime
+    could: FreeNodes | None
+    wanted: Wanted
+
+    def in_domains(self, asked: Topology, domains: Domains) -> Way | None:
+        """Where it comes first in one domain of the required level, or in one that is preferred; and in any nodes where
+        none is required and these come earlier."""
+        best = None if asked.is_required else self.among(self.frees)
+        for level in domains.levels(asked):
+            there = [{name: 0 for name in names if name in self.frees} for names in domains.at(level).values()]
+            ways = [way for names in there if (way := self.among(names)) is not None]
+            nearest = min(ways, key=lambda way: (way[:2], sorted(way[2])), default=None)
+            if nearest is not None and (best is None or nearest[:2] <= best[:2]):
+                return nearest
+        return best
+
+    def among(self, names: Collection[str]) -> Way | None:
+        """The nodes of all tasks among these. The rank of a node is worked out when it may be the nearest one."""
+        demands, ends, now = self.demands, self.ends, self.now
+        spots: dict[str, _Spot] = {}
+
+        def spot(name: str) -> _Spot:
+            if name not in spots:
+                whole = self.could.free(name) if self.could else None
+                spots[name] = _Spot(self.frees[name], ends.get(name, ()), now, whole, self.wanted)
+            return spots[name]
+
+        for reservation in self.reservations:
+            for demand, name in zip(reservation.demands, reservation.nodes, strict=True):
+                if name in names:
+                    spot(name).put(demand)
+        order = sorted(
+            range(len(demands)), key=lambda at: (-demands[at].gpus, -demands[at].cpus, -demands[at].memory_mb)
+        )
+        chosen: dict[int, str] = {}
+        heap: list[tuple[Rank, bool]] = []  # with whether it is worked out, or else at least so
+        latest, lacks = now, (0, 0, 0)
+        for place, at in enumerate(order):
+            demand = demands[at]
+            if not place or asked_of_node(demand) != asked_of_node(demands[order[place - 1]]):
+                heap = [(_least_rank(self.frees[name], demand, ends.get(name, ()), now), False) for name in names]
+                heapify(heap)
+            while heap and not (heap[0][1] and spot(heap[0][0][-1]).whole.fits(demand)):
+                if heap[0][1]:
+                    heappop(heap)
+                else:
+                    heapreplace(heap, (spot(heap[0][0][-1]).rank(demand), True))
+            if not heap:
+                return None
+            (_, moment, lack, _, name), _ = heap[0]
+            spot(name).put(demand)
+            chosen[at], latest = name, max(latest, moment)
+            lacks = lacks[0] + lack[0], lacks[1] + lack[1], lacks[2] + lack[2]
+            heapreplace(heap, (spot(name).rank(demand), True))
+        return latest, lacks, tuple(chosen[at] for at in range(len(demands)))
 
 
 def _least_rank(free: FreeNode, demand: Demand, ends: Sequence[tuple[datetime, Hold]], now: datetime) -> Rank:
@@ -107,18 +150,23 @@ def _least_rank(free: FreeNode, demand: Demand, ends: Sequence[tuple[datetime, H
     node, moment = free.node, now
     if demand.gpus > len(free.gpus) or demand.cpus > free.cpus or demand.memory_mb > free.memory_mb:
         moment = max(ends[0][0], now) if ends else UNKNOWN
-    return node.dedicated_to == "", moment, (0, 0, 0), node.name
+    return node.dedicated_to == "", moment, (0, 0, 0), 0.0, node.name
 
 
 class _Spot:
     """A node as a reservation sees it: what it has in all, what of that is free now, and what comes free when."""
 
-    __slots__ = ("_sums", "_whole", "debt", "ends", "free", "node", "now")
+    __slots__ = ("_sums", "_whole", "debt", "ends", "free", "node", "now", "wanted")
 
     def __init__(
-        self, free: FreeNode, ends: Sequence[tuple[datetime, Hold]], now: datetime, could: FreeNode | None
+        self,
+        free: FreeNode,
+        ends: Sequence[tuple[datetime, Hold]],
+        now: datetime,
+        could: FreeNode | None,
+        wanted: Wanted,
     ) -> None:
-        self.node, self.ends, self.now = free.node, ends, now
+        self.node, self.ends, self.now, self.wanted = free.node, ends, now, wanted
         self.free = free
         self._whole = could.copy() if could else None
         self.debt: Lack = (0, 0, 0)  # that those put here still lack
@@ -132,8 +180,10 @@ class _Spot:
         return self._whole
 
     def rank(self, demand: Demand) -> Rank:
-        lack = self._lacks(demand)
-        return self.node.dedicated_to == "", self._moment(demand, lack), lack, self.node.name
+        lack, want = self._lacks(demand), 0.0
+        if self.wanted and demand.gpus and not demand.gpu_type:  # as in clusters/placement/free.py
+            want = max(sorted(self.wanted.get(kind, 0.0) for _, kind in self.node.gpus)[: demand.gpus], default=0.0)
+        return self.node.dedicated_to == "", self._moment(demand, lack), lack, want, self.node.name
 
     def _lacks(self, demand: Demand) -> Lack:
         free = self.free

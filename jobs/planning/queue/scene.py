@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Generic, TypeVar
 
 from clusters.appointments.rules import Span
-from clusters.placement.fit import Blocker, Demand, NodeView, Placement, Wanted, named_gpus, wanted
+from clusters.placement.fit import Blocker, Demand, NodeView, Placement, Wanted
 from clusters.placement.free import FreeNodes
-from clusters.placement.shares import Amount, Hold, Quota, add, of_gpus
+from clusters.placement.shares import Amount, Hold, Quota, add, named_gpus, of_gpus, wanted
 from jobs.planning.queue.appointments import Appointed
+from jobs.planning.queue.idling.rule import Idlings
 from jobs.planning.queue.lengths import Lengths, LikeJobs
 from jobs.planning.queue.users.used_lately import UsesLately
 
@@ -65,13 +66,15 @@ class Awaited:
 
 @dataclass(frozen=True, slots=True)
 class Resting:
-    """A user in one virtual cluster, of whom jobs were evicted from room that it had borrowed. Whatever they stop,
-    delete or submit, none of theirs borrows there before ``until``. ``evictions`` is how often that was, less the quiet
-    days since. What ran already when one was ``counted`` belongs to that one: twenty may leave for one owner."""
+    """A user of whom jobs left borrowed room for others, which then started. Whatever they stop, delete or submit, none
+    of theirs borrows before ``until``, in whichever virtual cluster: what they borrow is the same room. ``evictions``
+    is how often that was, less the quiet days since. What ran already when one was ``counted`` belongs to that one:
+    twenty may leave for one owner. ``owner`` is the job, user/name, that started last so."""
 
     evictions: int
     counted: datetime
     last: datetime
+    owner: str = ""
 
     @property
     def until(self) -> datetime:
@@ -83,19 +86,31 @@ class Resting:
         return replace(self, counted=counted, last=last)
 
 
-Rests = Mapping[tuple[str, str], Resting]  # by user and virtual cluster
+Rests = Mapping[str, Resting]  # by user
+# The users whose borrowers were evicted for a job that waits, each with the moment, as a text of ISO 8601, at which the
+# youngest of those had started; empty where nobody knows.
+Displaced = Mapping[str, str]
 
 
-def rests_after(rests: Rests, evicted: Iterable[tuple[str, str, datetime | None]], now: datetime) -> Rests:
-    """The rests once these borrowers, each its user, its virtual cluster and when it started, are evicted as well."""
+def displaced_by(before: Displaced | None, evicted: Iterable[tuple[str, datetime | None]]) -> Displaced:
+    """The users that a job displaces once these borrowers, each its user and when it started, are evicted for it."""
+    after = dict(before or {})
+    for username, started in evicted:
+        after[username] = max(after.get(username, ""), started.astimezone(UTC).isoformat() if started else "")
+    return after
+
+
+def rests_after(rests: Rests, displaced: Displaced | None, owner: str, now: datetime) -> Rests:
+    """The rests once the job ``owner``, which displaced these, has started: only then their evictions count, so that
+    nobody makes others rest by claims that they take back."""
     after = dict(rests)
-    for username, vc, started in evicted:
-        rest = after.get((username, vc), Resting(0, now, now)).on_clock(now, now)
+    for username, started in (displaced or {}).items():
+        rest = after.get(username, Resting(0, now, now)).on_clock(now, now)
         evictions = max(0, min(rest.evictions, MOST_EVICTIONS) - (now - rest.last) // QUIET)
-        if not evictions or started is None or started >= rest.counted:
-            after[username, vc] = Resting(min(evictions + 1, MOST_EVICTIONS), now, now)
+        if not evictions or not started or datetime.fromisoformat(started) >= rest.counted:
+            after[username] = Resting(min(evictions + 1, MOST_EVICTIONS), now, now, owner)
         else:
-            after[username, vc] = replace(rest, evictions=evictions, last=now)
+            after[username] = replace(rest, evictions=evictions, last=now, owner=owner)
     return after
 
 
@@ -123,6 +138,7 @@ class SchedulableJob:
     is_guest: bool = False  # it runs on room that is reserved for another job
     guest_evictions: int = 0
     evictions: int = 0  # as a borrower
+    displaced: Displaced | None = field(default=None, hash=False)  # for it, while it waits
     started_at: datetime | None = None  # when its attempt was placed, for one that runs
     ends_by: datetime | None = None  # when that one ends at the latest, if its config says so
     saved_at: datetime | None = None  # when its running attempt last said that it saved: that much is not lost
@@ -165,15 +181,10 @@ class SchedulableJob:
         return None
 
     def rests_until(self, rests: Rests) -> datetime | None:
-        """When it may borrow (again), after jobs of its user in its virtual cluster were evicted for that."""
-        if not rests or (rest := rests.get((self.username, self.vc))) is None:
+        """When it may borrow (again), after jobs of its user were evicted for that."""
+        if not rests or (rest := rests.get(self.username)) is None:
             return None
         return rest.until
-
-    @property
-    def borrowed(self) -> list[tuple[str, str, datetime | None]]:
-        """What ``rests_after`` takes of it when it is evicted: of a guest nothing."""
-        return [] if self.is_guest else [(self.username, self.vc, self.started_at)]
 
     def pauses(self, rests: Rests) -> list[datetime]:
         """The moments from which on the clock alone may let it start."""
@@ -246,6 +257,12 @@ def holds_at(job: JobT, placements: Sequence[Placement]) -> tuple[Hold, ...]:
     )
 
 
+def as_owner(job: JobT, victims: Iterable[Runner[JobT]]) -> JobT:
+    """Make of a waiting job the one that it is once these are evicted for it. Guests borrow nothing."""
+    borrowers = ((each.job.username, each.job.started_at) for each in victims if not each.job.is_guest)
+    return replace(job, displaced=displaced_by(job.displaced, borrowers))
+
+
 def as_evicted(job: JobT, *, counts: bool = True) -> JobT:
     """Make of a running job the waiting one that it is after its eviction. It remembers an eviction that ``counts``:
     what an admin does, to a job or a node, says nothing of what it borrowed."""
@@ -254,6 +271,7 @@ def as_evicted(job: JobT, *, counts: bool = True) -> JobT:
         job,
         stopping=False,
         is_guest=False,
+        displaced=None,
         started_at=None,
         ends_by=None,
         saved_at=None,
@@ -295,6 +313,7 @@ class Scene(Generic[JobT]):
     holds: Callable[[], Collection[Hold]] = tuple
     policy: Policy = POLICY
     rests: Rests = field(default_factory=dict)
+    idlings: Idlings = field(default_factory=dict)  # what reservations keep idle
     spans: Sequence[Span] = ()  # the appointments that run or come, each with its next time
     # How long jobs of the like ran; asked for only when somebody's room has to be found.
     lengths: Callable[[], Lengths] = lambda: NO_LENGTHS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -10,10 +10,12 @@ from base.core import words
 from clusters.placement.blockers import blockers
 from clusters.placement.fit import Blocker, NodeView
 from clusters.placement.free import FreeNodes
+from jobs.planning.queue.idling.rule import Idling
 from jobs.planning.queue.reservations import Reservation
-from jobs.planning.queue.scene import JobT, Runner, Scene, SchedulableJob
+from jobs.planning.queue.scene import JobT, Resting, Runner, Scene, SchedulableJob
 
 _GIVES_BACK = "{} must give back the room that this job has a right to."
+_WITHIN = "Within the guarantee of their virtual cluster they start before that."
 _RESERVED = "The room that it would fit into is reserved for {}."
 PARKED = Blocker("parked", "Longshore could not plan this job. It looks again in a minute; its events say why.")
 
@@ -22,9 +24,22 @@ def delay(until: datetime, now: datetime) -> Blocker:
     return _until(until, now, "The next try is", ".")
 
 
-def rests(job: SchedulableJob, until: datetime, now: datetime) -> Blocker:
-    what = f"Jobs of {job.username} were evicted from room that VC {job.vc} had borrowed: they borrow again"
-    return _until(until, now, what, ", each time after twice as long. Within the guarantee they start before that.")
+def rests(job: SchedulableJob, rest: Resting | None, displaced: Mapping[str, SchedulableJob], now: datetime) -> Blocker:
+    """Its user rests, or is ``displaced``: by user, by which job."""
+    who = f"Jobs of {job.username}"
+    if (owner := displaced.get(job.username)) is not None:
+        says = f"{who} leave borrowed room for {{}}, and borrow nothing before that has started. {_WITHIN}"
+        return _with_names(lambda name: Blocker("delay", says.format(name)), [owner], "another job")
+    assert rest is not None
+    username, _, name = rest.owner.partition("/")
+
+    def of(title: str) -> Blocker:
+        what = f"{who} left borrowed room for {title}: they borrow again"
+        return _until(rest.until, now, what, f", each time after twice as long. {_WITHIN}")
+
+    if not name:
+        return of("another job")
+    return replace(of(rest.owner), owners=(username,), otherwise=of("another job").sentence)
 
 
 def _until(until: datetime, now: datetime, what: str, end: str) -> Blocker:
@@ -83,6 +98,27 @@ def owners(job: SchedulableJob, vcs: Sequence[str]) -> Blocker:
         f"and those behind it go on. An appointment would give it the room; it may also ask for {fewer}.",
         have=words.listing(vcs),
     )
+
+
+def lapsed(job: SchedulableJob, lapse: Idling, now: datetime) -> Blocker:
+    whom = "it" if lapse.job == job.id else f"another job of VC {job.vc}"
+    until = lapse.until.isoformat(timespec="seconds") if lapse.until else ""
+    return Blocker("lapsed", of_lapse(lapse, whom, now), until=until)
+
+
+def of_lapse(lapse: Idling, whom: str, now: datetime) -> str:
+    """What a page says of a reservation that has lapsed; ``whom`` is its job."""
+    moments = (each.astimezone(now.tzinfo) if each else now for each in (lapse.since, lapse.ended, lapse.until))
+    since, ended, until = (_clock(each, now) for each in moments)
+    hours = words.hours(lapse.idled / 3600).removesuffix(".0")
+    return (
+        f"Room was kept for {whom} from {since} to {ended} and idled {hours} GPU-hours. Others may use it until "
+        f"{until} ({words.zone(now)}), then it is kept again."
+    )
+
+
+def _clock(moment: datetime, now: datetime) -> str:
+    return f"{moment:%H:%M}" if moment.date() == now.date() else f"{moment:%Y-%m-%d %H:%M}"
 
 
 def reserved(jobs: Sequence[SchedulableJob]) -> Blocker:

@@ -50,6 +50,16 @@ def read(kind: type[B], request: Request) -> B:
         raise BadRequest(v1_words.first_violation([_first(invalid)])) from None
 
 
+def limits(*kinds: type[V1Body]) -> dict[str, tuple[int, int]]:
+    """{field: (least, most)} of the numbers in these bodies, for a form that asks for the same."""
+    bounds = {name: dict(map(_bound, field.metadata)) for kind in kinds for name, field in kind.model_fields.items()}
+    return {name: (found["ge"], found["le"]) for name, found in bounds.items() if found.keys() >= {"ge", "le"}}
+
+
+def _bound(part: Any) -> tuple[str, Any]:
+    return next(((name, getattr(part, name)) for name in ("ge", "le") if hasattr(part, name)), ("", None))
+
+
 def _first(invalid: ValidationError) -> v1_words.Error:
     """The first error, at the field of the innermost object that it is about."""
     error: Any = invalid.errors(include_url=False)[0]

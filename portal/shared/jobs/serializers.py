@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, cast
+from typing import Any, cast, get_type_hints
 from urllib.parse import quote
 
 from rest_framework.request import Request
@@ -25,6 +25,7 @@ from jobs.diagnosis.evidence import from_json
 from jobs.models import Attempt, Job
 from jobs.planning.lifecycle import JOB_END_STATES, TASK_END_STATES, JobState, TaskState, v1_sub_state, v1_task_state
 from jobs.queries import TaskRow
+from jobs.waiting.reason import BlockerItem, WaitingReason
 from jobs.waiting.why import turn_of, waiting_reason
 from portal.shared.jobs import exit_report, shapes
 from portal.shared.viewer import viewer_of
@@ -63,8 +64,16 @@ def created(request: Request, job: Job, path: str) -> Response:
     headers = {"Location": f"{request.scheme}://{request.get_host()}{path}"}
     if job.spec.get("killAllOnCompletedTaskNumber") is not None:
         headers["X-Warning"] = _WARNING
-    status = {**_status(vars(job)), **_NOT_PLACED, "virtualCluster": job.vc, "waitingReason": None}
-    return Response({"name": job.name, "jobStatus": status, "taskRoles": {}}, status=201, headers=headers)
+    status: shapes.JobStatus = {
+        **_status(vars(job)),
+        **_NOT_PLACED,
+        "virtualCluster": job.vc,
+        "waitingReason": None,
+        "diagnosis": None,
+    }
+    del status["diagnosis"]
+    answer: shapes.JobDetail = {"name": job.name, "jobStatus": status, "taskRoles": {}}
+    return Response(answer, status=201, headers=headers)
 
 
 _WARNING = (
@@ -80,48 +89,47 @@ def job_answer(request: Request, job: Job, name: str, *, explain: bool = True) -
     tasks = queries.list_tasks(attempt)
     waits = job.state == JobState.WAITING
     is_placed = not waits or attempt.launched_at is not None
-    status: dict[str, Any] = {
+    viewer = viewer_of(request)
+    may_read = access.may_read_details(viewer, job.username)
+    starting = starting_reason(tasks) if job.state == JobState.RUNNING else None
+    reason = waiting_reason(job, turn_of(job)) if waits and explain and may_read else starting
+    status: shapes.JobStatus = {
         **_status(vars(job)),
         **(_app(job, attempt, tasks, base_url) if is_placed else _NOT_PLACED),
         "virtualCluster": job.vc,
+        "waitingReason": reason if may_read else None,  # it may say how earlier attempts ended
+        "diagnosis": diagnosis(attempt, may_read_logs=access.may_read_logs(viewer, job.username)),
     }
-    if waits:
-        status["waitingReason"] = waiting_reason(job, turn_of(job)) if explain else None
-    elif job.state == JobState.RUNNING and (reason := starting_reason(tasks)):
-        status["waitingReason"] = reason
-    may_read_logs = access.may_read_logs(viewer_of(request), job.username)
-    if (known := diagnosis(attempt, may_read_logs=may_read_logs)) is not None:
-        status["diagnosis"] = known
+    if not waits and starting is None:
+        del status["waitingReason"]
+    if status["diagnosis"] is None or not may_read:
+        del status["diagnosis"]
     roles = task_roles(job, attempt, tasks, base_url) if is_placed else {}
-    answer = cast(shapes.JobDetail, {"name": name, "jobStatus": status, "taskRoles": roles})
-    return answer if access.may_read_details(viewer_of(request), job.username) else _without_details(answer)
+    if not may_read:
+        status = {**status, **exit_report.NOT_ENDED}
+        for role in roles.values():
+            role["taskStatuses"] = [{**task, **_HIDDEN} for task in role["taskStatuses"]]
+    return {"name": name, "jobStatus": status, "taskRoles": roles}
 
 
-def starting_reason(tasks: Sequence[TaskRow]) -> dict[str, Any] | None:
+def starting_reason(tasks: Sequence[TaskRow]) -> WaitingReason | None:
     """What a placed job waits for before anything of it runs, such as a file store that is away; None else."""
     busy = [task for task in tasks if task.progress]
     if not busy or any(task.state != TaskState.STARTING for task in tasks):
         return None
-    blockers = [{"kind": "start", "sentence": f"{task.label}: {task.progress}", "node": task.node} for task in busy[:5]]
+    blockers: list[BlockerItem] = [
+        {"kind": "start", "sentence": f"{task.label}: {task.progress}", "node": task.node} for task in busy[:5]
+    ]
     return {"summary": blockers[0]["sentence"], "blockers": blockers, "ahead": []}
 
 
-def _without_details(answer: shapes.JobDetail) -> shapes.JobDetail:
-    """The detail for viewers who may not read the job's details (jobs.access). All keys stay."""
-    roles = {
-        name: {**role, "taskStatuses": [{**task, **_HIDDEN} for task in role["taskStatuses"]]}
-        for name, role in answer["taskRoles"].items()
-    }
-    status: shapes.JobStatus = {**answer["jobStatus"], **exit_report.NOT_ENDED}
-    if "waitingReason" in status:
-        status["waitingReason"] = None  # it may say how earlier attempts ended
-    status.pop("diagnosis", None)
-    return {**answer, "jobStatus": status, "taskRoles": cast(dict[str, shapes.TaskRole], roles)}
-
-
-_HIDDEN: Mapping[str, Any] = {
+_HIDDEN: shapes.HiddenOfTask = {  # from viewers who may not read the job's details (jobs.access)
     "containerPorts": {},
-    **dict.fromkeys(("containerIp", "containerLog", "containerExitCode", "exitReason", "note")),
+    "containerIp": None,
+    "containerLog": None,
+    "containerExitCode": None,
+    "exitReason": None,
+    "note": None,
     "heldUntil": None,  # only what failed is kept
 }
 
@@ -142,14 +150,17 @@ def task_roles(job: Job, attempt: Attempt, tasks: Sequence[TaskRow], base_url: s
     return roles
 
 
+_OF_DIAGNOSIS = tuple(get_type_hints(shapes.AttemptDiagnosis))
+
+
 def diagnosis(attempt: Attempt, *, may_read_logs: bool) -> shapes.AttemptDiagnosis | None:
     """Why the attempt failed; None where no rule knows, and while it is not diagnosed."""
     known = from_json(attempt.diagnosis)
     if known is None:
         return None
-    told = asdict(known.as_read(may_read_logs=may_read_logs))
-    hidden = ("open_advice",) if may_read_logs else ("open_advice", "says", "lines")
-    return cast(shapes.AttemptDiagnosis, {name: value for name, value in told.items() if name not in hidden})
+    told = known.as_read(may_read_logs=may_read_logs)
+    hidden = () if may_read_logs else ("says", "lines")
+    return cast(shapes.AttemptDiagnosis, {name: getattr(told, name) for name in _OF_DIAGNOSIS if name not in hidden})
 
 
 def attempt_item(job: Job, attempt: Attempt, *, may_read_logs: bool) -> shapes.AttemptItem:
@@ -175,14 +186,14 @@ def attempt_item(job: Job, attempt: Attempt, *, may_read_logs: bool) -> shapes.A
 def _status(row: Mapping[str, Any]) -> shapes.JobSummary:
     """What lists and details share, from a row of ``queries.list_jobs`` or a job's ``vars``."""
     state = JobState(row["state"])
-    details = {name: row[f"{name}_retries"] for name in ("user", "platform", "resource")}
+    user, platform, resource = row["user_retries"], row["platform_retries"], row["resource_retries"]
     return {
         "username": row["username"],
         "state": str(state),
         "subState": v1_sub_state(state),
         "executionType": row["execution"],
-        "retries": sum(details.values()),
-        "retryDetails": cast(shapes.RetryDetails, details),
+        "retries": user + platform + resource,
+        "retryDetails": {"user": user, "platform": platform, "resource": resource},
         "createdTime": milliseconds(row["created_at"]),
         "completedTime": milliseconds(row["completed_at"]),
     }
@@ -264,6 +275,6 @@ def ssh_info(job: Job, logins: Sequence[Login], key_link: str) -> shapes.SshInfo
     }
 
 
-def problem_items(problems: Iterable[Problem]) -> list[dict[str, Any]]:
+def problem_items(problems: Iterable[Problem]) -> list[Any]:
     """Problems with line, column and path, and the mend of those that have one."""
     return [{name: value for name, value in asdict(each).items() if value or name != "mend"} for each in problems]

@@ -14,14 +14,14 @@ from pydantic import BeforeValidator, Field
 from typing_extensions import TypedDict
 
 from base.core.errors import Problem
-from base.core.values import one_of
-from clusters.placement.fit import Blocker
+from base.core.values import Moment, OrNull, V1Answer, called, one_of
 from clusters.vcs.rules import MOST_PRIORITY
+from jobs.waiting.reason import BlockerItem, Milliseconds, Reason, WaitingReason
 from portal.shared.api.bodies import FilledText, V1Body, WholeNumber
-from portal.shared.api.filled import Moment, OrNull, V1Answer, called
 from portal.shared.jobs.exit_report import ExitReport
 
-Milliseconds = int
+MOST_STOPPED = 1_000  # jobs that one request stops
+
 State = Annotated[str, one_of("WAITING", "RUNNING", "SUCCEEDED", "STOPPED", "FAILED", "UNKNOWN")]
 ExecutionWord = Annotated[str, one_of("START", "STOP")]
 
@@ -59,37 +59,6 @@ class JobItem(JobSummary):
     legacy: NotRequired[Annotated[Literal[True], Field(description="Only of a job made at an address without a user.")]]
 
 
-class Ahead(TypedDict):
-    """A job that starts before this one."""
-
-    name: str
-
-
-class ReservedNodes(TypedDict):
-    nodes: Annotated[list[str], Field(description="On which room is kept for the job.")]
-    sentence: str
-
-
-class Forecast(TypedDict):
-    """Of ten such jobs one starts before ``p10``, five before ``p50``, nine before ``p90`` (milliseconds)."""
-
-    p10: Milliseconds
-    p50: Milliseconds
-    p90: Milliseconds
-
-
-class WaitingReason(TypedDict):
-    summary: str
-    blockers: list[Blocker]
-    position: NotRequired[Annotated[int, Field(description="In the queue of its virtual cluster; 1 is next.")]]
-    ahead: Annotated[list[Ahead], Field(description="The first of those before it in the queue.")]
-    reservation: NotRequired[ReservedNodes]
-    forecast: NotRequired[Annotated[Forecast, Field(description="When it will start; absent where nobody can tell.")]]
-    notBefore: NotRequired[
-        Annotated[Milliseconds, Field(description="Without a forecast: of ten such jobs one starts before, at most.")]
-    ]
-
-
 class Cell(V1Answer):
     """What one task needs on a node, and what is there."""
 
@@ -116,10 +85,10 @@ class StartingChange(V1Answer):
 
     sentence: str
     change: Annotated[
-        dict[str, int | str | dict[str, int]],
+        dict[str, int | str | dict[str, int | str]],
         Field(
             description="One of maxRunSeconds, preemptible, gpuNumber, gpuType, taskNumber ({role: n}), "
-            "virtualCluster, jobEnds, nodeReturns."
+            "topology, virtualCluster, jobEnds, nodeReturns."
         ),
     ]
     nodes: Annotated[list[str], BeforeValidator(lambda placements: [each.node for each in placements])] = called(
@@ -138,21 +107,27 @@ class Holds(V1Answer):
     until: Moment | None = called("job.ends_by", description="When it ends at the latest, if it said so.")
 
 
-class VcUse(TypedDict):
+class VcUse(V1Answer):
     """Amounts by resource: cpu (cores), memory (MB), gpu, gpu:TYPE."""
 
     guarantee: dict[str, float]
-    ceiling: Annotated[dict[str, float], Field(description="A resource that is not named has no ceiling.")]
+    ceiling: dict[str, float] = Field(description="A resource that is not named has no ceiling.")
     used: dict[str, float]
-    withJob: Annotated[dict[str, float], Field(description="What it would use with this job.")]
+    withJob: dict[str, float] = called("with_job", description="What it would use with this job.")
 
 
-class Why(WaitingReason):
+class Around(TypedDict):
+    """What is around a job that waits."""
+
     grid: list[NodeRow]
     gridMore: Annotated[int, Field(description="Rows of the grid that are left out.")]
     changes: list[StartingChange]
     holders: list[Holds]
     vc: VcUse
+
+
+class Why(WaitingReason, Around):
+    pass
 
 
 class App(ExitReport):
@@ -205,21 +180,26 @@ class JobStatus(JobSummary, App):
     waitingReason: NotRequired[Annotated[WaitingReason | None, Field(description="Only of a waiting job.")]]
 
 
-class TaskStatus(TypedDict):
-    taskIndex: int
-    taskState: str
-    containerId: str | None
+class HiddenOfTask(TypedDict):
+    """What only those see of a task who may read the details of its job."""
+
     containerIp: str | None
     containerPorts: Annotated[dict[str, str], Field(description="Label to ports, joined with commas.")]
-    containerGpus: Annotated[int | None, Field(description="Bit n is GPU n.")]
     containerLog: Annotated[str | None, Field(description="Append `stdout` or `stderr`.")]
     containerExitCode: int | None
-    nodeName: str | None
     exitReason: str | None
     note: Annotated[
         str | None, Field(description="What its start waits for, or that somebody has paused its container.")
     ]
     heldUntil: Annotated[Milliseconds | None, Field(description="Kept for debugging until then.")]
+
+
+class TaskStatus(HiddenOfTask):
+    taskIndex: int
+    taskState: str
+    containerId: str | None
+    containerGpus: Annotated[int | None, Field(description="Bit n is GPU n.")]
+    nodeName: str | None
 
 
 class RoleName(TypedDict):
@@ -278,7 +258,7 @@ class EventItems(TypedDict):
     next: int | None
 
 
-class IfSubmitted(Why):
+class IfSubmitted(Reason, Around):
     """What would happen to a job that is not submitted yet, in the words of one that waits."""
 
     starts: Annotated[Literal["now", "later", "never"], Field(description="Whether it fits.")]
@@ -288,8 +268,8 @@ class IfSubmitted(Why):
 class CheckedConfig(TypedDict):
     valid: bool
     errors: list[Problem]
-    neverFits: Blocker | None
-    blockers: list[Blocker]
+    neverFits: BlockerItem | None
+    blockers: list[BlockerItem]
     pull: Annotated[
         str, Field(description="What is known of an image that it would wait for; empty when the nodes have it.")
     ]
@@ -302,6 +282,15 @@ class Released(TypedDict):
 
 class ExecutionValue(V1Body):
     value: Annotated[str, Field(min_length=1), one_of("START", "STOP")]
+
+
+class JobNames(V1Body):
+    jobs: list[FilledText] = Field(min_length=1, max_length=MOST_STOPPED, description="Names, without their user")
+
+
+class StoppedJobs(TypedDict):
+    stopped: Annotated[list[str], Field(description="They were asked to end now")]
+    left: Annotated[list[str], Field(description="They had ended, were ending already, or are not there")]
 
 
 class PriorityValue(V1Body):

@@ -14,7 +14,8 @@ from datetime import datetime
 from heapq import heapify, heappop, heapreplace
 from typing import Generic
 
-from clusters.placement.shares import Amount, Hold
+from clusters.placement.fit import NodeView
+from clusters.placement.shares import Amount, Hold, pool_totals
 from jobs.planning.queue.scene import JobT, Runner
 from jobs.planning.queue.users.used_lately import WHAT, UsedLately, UsesLately, after_use, counts, grows
 
@@ -45,6 +46,12 @@ class UserShares:
         self._whole = {what: float(whole[what]) for what in WHAT if whole.get(what)}
         self._used: dict[str, dict[str, float]] = {}
         self.of: dict[str, float] = {}  # who is not there has none
+
+    @classmethod
+    def parts_of(cls, guarantee: Amount, nodes: Iterable[NodeView]) -> UserShares:
+        """Of what a virtual cluster is guaranteed, or of the pool where that is nothing."""
+        pool = {} if all(guarantee.get(what) for what in WHAT) else pool_totals(nodes)[0]
+        return cls({what: guarantee.get(what) or pool.get(what, 0.0) for what in WHAT})
 
     def copy(self) -> UserShares:
         other = UserShares(self._whole)

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("jobs", "0035_job_naming_gpus"),
+        ("jobs", "0038_job_unpublished"),
     ]
 
     operations = [

@@ -95,10 +95,8 @@ class Turn(Generic[JobT]):
 
 def turns(waiting: Sequence[JobT], scene: Scene[JobT], *, only_tried: bool = False) -> Iterator[Turn[JobT]]:
     """The turn of every waiting job, in the order in which they are decided; a job that goes takes its room from those
-    after it.
-
-    ``only_tried`` leaves out the jobs that just wait: thousands in a pass, where nobody asks why they do. Nothing is
-    raised for a single bad job: its Turn has the ``error``.
+    after it. ``only_tried`` leaves out the jobs that just wait: thousands in a pass, where nobody asks why they do.
+    Nothing is raised for a single bad job: its Turn has the ``error``.
     """
     return _Round(waiting, scene, only_tried).turns()
 
@@ -249,8 +247,7 @@ class _Round(Generic[JobT]):
             line.guests += 1
             end = end_of_guest(job, self.scene, self.latest, self.too_late.get(key))
         if end is not None:
-            placements = place(line, job, self.free.whole)[0]
-            if placements is None:
+            if (placements := place(line, job, self.free.whole)[0]) is None:
                 self.no_room_at_all[key] = demands
             elif leaves_in_time(job, placements, end, self.reservations, self.scene.rounded_now):
                 return self._go(line, job, placements, self.free.whole, is_guest=True)
@@ -365,18 +362,17 @@ class _Round(Generic[JobT]):
         return self._reserve(line, job, coming)
 
     def _reserve(self, line: VcQueue[JobT], job: JobT, coming: NextCapacity[JobT]) -> Turn[JobT]:
-        self.queue.evicted.update(victim.job.id for victim in coming.victims)
-        has_right = is_within(line.use, self.queue.asked(job.demands), line.quota)
-        if (coming.victims or coming.awaits) and has_right:
-            line.reclaimed = self.queue.asked(job.demands)
+        victims, awaits, wants = coming.victims, coming.awaits, self.queue.asked(job.demands)
+        self.queue.evicted.update(victim.job.id for victim in victims)
+        has_right = is_within(line.use, wants, line.quota)
+        if victims or awaits:
+            self.queue.displace(as_owner(job, victims))
+            line.reclaimed = wants if has_right else line.reclaimed
         reservation = Reservation(job, coming.demands, coming.nodes, coming.moment, not has_right)
         self.reservations.append(reservation)
         if reservation.moment is not None:
             self.latest = max(reservation.moment, self.latest or reservation.moment)
         self.free.set_aside(reservation.demands, reservation.nodes, yields=reservation.yields)
-        victims, awaits = coming.victims, coming.awaits
-        if victims or awaits:
-            self.queue.displace(as_owner(job, victims))
         return Turn(job, Move.RESERVE, self.queue, reservation=reservation, victims=victims, awaits=awaits, keeps=True)
 
     def _eldest(self) -> int:

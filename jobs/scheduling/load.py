@@ -13,7 +13,7 @@ from __future__ import annotations
 import random
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -37,23 +37,22 @@ from jobs.config.spec import JobSpec
 from jobs.history import earlier, holdings
 from jobs.history.earlier import NOTHING_EARLIER, Earlier
 from jobs.history.lengths import known_lengths
-from jobs.models import Attempt, Job, Task, UserRest
+from jobs.models import Attempt, Job, Task
 from jobs.planning import retries
 from jobs.planning.exits import Exit
 from jobs.planning.lifecycle import JobState, TaskState
 from jobs.planning.queue.appointments import by_node
 from jobs.planning.queue.idling.rule import Idlings
-from jobs.planning.queue.scene import NO_LENGTHS, Policy, Resting, Rests
+from jobs.planning.queue.scene import NO_LENGTHS, Policy, Resting
 from jobs.planning.queue.users.used_lately import UsedLately
 from jobs.planning.settle import LEASE
 from jobs.planning.world import PARK_FOR, JobView, LiveJob, Owner, TaskView, World
-from jobs.scheduling import columns, idlings, stamps
+from jobs.scheduling import columns, idlings, rests, stamps
 from jobs.scheduling.stamps import Stamp, Stamps
 
 _TASK_TIMES = ("changed_at", "ordered_at", "fact_at", "claimed_until")
 _REREAD = timedelta(seconds=60)  # after which everything is read again all the same
 _OWN_PASSES = 256  # so many passes back the loader knows when each began
-RESTING = tuple(each.name for each in fields(Resting))  # columns of UserRest
 _LIVE = frozenset(map(str, (JobState.WAITING, JobState.RUNNING)))
 _PORT_OFFSET = int(settings.INSTANCE, 16) % 1_000_000
 
@@ -179,7 +178,7 @@ class WorldLoader:
         jobs, tasks, leftovers, decided = stamps.of_jobs(), stamps.of_tasks(), stamps.of_leftovers(), _decided()
         if (seen := (jobs, tasks, leftovers, decided)) != self._seen:
             self._rows, self._seen = self._read(jobs, tasks, leftovers, decided), seen
-        self._rests.learn(load_rests(), timezone.now(), now)
+        self._rests.learn(rests.load(), timezone.now(), now)
         if self._rows.waiting:
             self._past.learn(holdings.used_lately(self._rows.waiting), timezone.now(), now)
         self._idlings = idlings.load(timezone.now(), now) if self._idlings is None else self._idlings
@@ -347,12 +346,6 @@ def _changed(known: dict[int, Any], by_id: Mapping[int, Stamp]) -> list[int]:
 
 
 _NEW: tuple[Stamp] = ((),)
-
-
-def load_rests() -> Rests:
-    """Who rests, by the clock of the day."""
-    rows = UserRest.objects.values_list("username", *RESTING)
-    return {username: Resting(*values) for username, *values in rows}
 
 
 def policy() -> Policy:

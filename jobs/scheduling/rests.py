@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from datetime import datetime
 
 from jobs.models import Job, UserRest
-from jobs.planning.queue.scene import MOST_EVICTIONS, QUIET, Displaced, displaced_by, rests_after
-from jobs.scheduling.load import RESTING, load_rests
+from jobs.planning.queue.scene import MOST_EVICTIONS, QUIET, Displaced, Resting, Rests, displaced_by, rests_after
+
+_COLUMNS = tuple(each.name for each in fields(Resting))
+
+
+def load() -> Rests:
+    """Who rests, by the clock of the day."""
+    rows = UserRest.objects.values_list("username", *_COLUMNS)
+    return {username: Resting(*values) for username, *values in rows}
 
 
 def note(owner: int, borrowers: Collection[int], now: datetime) -> None:
@@ -22,7 +29,7 @@ def note(owner: int, borrowers: Collection[int], now: datetime) -> None:
 
 def count(owners: Iterable[tuple[str, Displaced]], now: datetime) -> None:
     """Let those rest whom these jobs, user/name each, displaced, in the transaction that places them."""
-    before = after = load_rests()
+    before = after = load()
     for title, displaced in owners:
         after = rests_after(after, displaced, title, now)
     rows = [
@@ -30,7 +37,7 @@ def count(owners: Iterable[tuple[str, Displaced]], now: datetime) -> None:
         for username, rest in sorted(after.items())
         if before.get(username) != rest
     ]
-    UserRest.objects.bulk_create(rows, update_conflicts=True, unique_fields=["username"], update_fields=RESTING)
+    UserRest.objects.bulk_create(rows, update_conflicts=True, unique_fields=["username"], update_fields=_COLUMNS)
 
 
 def clean_up(now: datetime) -> None:

@@ -34,9 +34,9 @@ from jobs.planning.queue.reservations import Reservation
 from jobs.planning.queue.scene import LAST, Awaited, Runner, Scene, SchedulableJob
 from jobs.planning.queue.unchanged import interval_start
 from jobs.planning.turns import Turn, turns
-from jobs.scheduling import columns, idlings
+from jobs.scheduling import columns, idlings, rests
 from jobs.scheduling.columns import Specs
-from jobs.scheduling.load import load_rests, named_gpus, policy
+from jobs.scheduling.load import named_gpus, policy
 
 _NO_ROW = 0  # no job has this id
 _RESERVED = "reserved"
@@ -249,7 +249,7 @@ def _scene(specs: Specs, waiting: Sequence[WaitingJob], *, moves: bool, is_held:
         holds=ledger.holds().values,
         spans=spans(now),
         policy=policy(),
-        rests=load_rests(),
+        rests=rests.load(),
         idlings=idlings.load(now, now),
         lengths=known_lengths,
         past=cache(lambda: holdings.used_lately(waiting)),

@@ -69,6 +69,7 @@ VALIDATED = (
 SENT: dict[str, Any] = {
     "POST /jobs/validate": VALIDATED,
     "POST /jobs": NEW,
+    "POST /jobs/stop": {"jobs": ["runs", "over"]},
     "PUT /jobs/{job}": NEW,
     "POST /token": {"username": "alice", "password": PASSWORD},
     "POST /authn/basic/login": {"username": "alice", "password": PASSWORD},

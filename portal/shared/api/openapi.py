@@ -183,7 +183,7 @@ def once(endpoints: list[Endpoint]) -> list[Endpoint]:
 
 def _is_shown(endpoint: Endpoint, v1: set[tuple[Any, str]]) -> bool:
     path, _, method, callback = endpoint
-    if path.endswith("/jobs/validate"):  # with another method it is a job of that name
+    if path.endswith(("/jobs/validate", "/jobs/stop")):  # with another method it is a job of that name
         return path.startswith("/api/v1/") and method == "POST"
     return path.startswith("/api/v1/") or (path.startswith("/api/v2/") and (_view(callback), method) not in v1)
 

@@ -29,6 +29,7 @@ class JobsConfig(AppConfig):
         answer_about_jobs(JobAnswers())
         node_learnt.connect(note, dispatch_uid="jobs.node_learnt")
         post_delete.connect(forget, sender=get_user_model(), dispatch_uid="jobs.user_deleted")
+        post_delete.connect(forget, sender="clusters.VirtualCluster", dispatch_uid="jobs.vc_deleted")
         first_start.connect(_put_examples, dispatch_uid="jobs.first_start")
         post_spawn.connect(_drop_earlier, dispatch_uid="jobs.worker_begins")
 

@@ -48,7 +48,8 @@ def set_priority(actor: User, job: Job, value: int) -> bool:
         if value == row.priority:
             return False
         reason = f"{actor.username} changed its priority from {row.priority} to {value}."
-        _write(row, actor, "job.priority", reason, priority=value)
+        # A job that kept its turn at another priority keeps none at this one, or some could be kept in turn.
+        _write(row, actor, "job.priority", reason, priority=value, keeps_turn=False)
     return True
 
 
@@ -64,17 +65,27 @@ def move_before(actor: User, job: Job, other: Job) -> bool:
         raise BadRequest(f"{both} must be two jobs of one virtual cluster, for each has a queue of its own.")
     with transaction.atomic():
         row, before = _lock(job), _lock(other)
-        if _key(row) < _key(before):
+        line = before.place_of or before.username
+        is_beside = row.keeps_turn or (row.place_of or row.username) == line
+        if _rank(row) < _rank(before) or (_rank(row) == _rank(before) and is_beside and _key(row) < _key(before)):
             return False
         moment = _moment_before(before, without=row.pk)
         reason = f"{actor.username} moved it before {before}."
         priority = max(row.priority, before.priority)
-        _write(row, actor, "job.moved", reason, queue_time=moment, priority=priority)
+        place_of = "" if line == row.username else line
+        keeps = row.keeps_turn or before.keeps_turn
+        place = {"priority": priority, "place_of": place_of, "keeps_turn": keeps}
+        _write(row, actor, "job.moved", reason, queue_time=moment, **place)
     return True
 
 
+def _rank(job: Job) -> tuple[int, bool]:
+    """Return what comes before the share of its user."""
+    return -job.priority, not job.keeps_turn
+
+
 def _key(job: Job) -> tuple[int, datetime, int]:
-    """Return what jobs/planning/turns.py sorts the jobs of one virtual cluster by."""
+    """Return what jobs/planning/turns.py sorts the jobs of one user in a virtual cluster by."""
     return -job.priority, job.queue_time or job.created_at, job.pk
 
 
@@ -108,7 +119,7 @@ def _waits(job: Job) -> bool:
 def _write(job: Job, actor: User, kind: str, reason: str, **values: Any) -> None:
     now = timezone.now()
     queries.visible_jobs().filter(pk=job.pk).update(changed_at=now, **values)
-    data = {name: value if isinstance(value, int) else value.isoformat() for name, value in values.items()}
+    data = {name: value if isinstance(value, int | str) else value.isoformat() for name, value in values.items()}
     audit.record(actor.username, "place in the queue changed", str(job), data={"reason": reason})
     Event.objects.create(job=job, at=now, kind=kind, actor=actor.username, reason=reason, data=data)
     wake.notify("scheduler")

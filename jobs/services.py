@@ -260,7 +260,7 @@ def _take_over_place(user: User, job: Job, spec: JobSpec, other: Job) -> None:
         return
     job.evictions, job.guest_evictions = other.evictions, other.guest_evictions
     if spec.asks_no_more_than(JobSpec.from_json(other.spec)):
-        job.queue_time = other.queue_time or other.created_at
+        job.queue_time, job.place_of = other.queue_time or other.created_at, other.place_of
 
 
 def _lock_user(user: User) -> None:

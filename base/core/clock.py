@@ -7,11 +7,13 @@ The machine's own clock is set forward and back, and differs from host to host. 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, Self, TypeVar
 
 T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V", bound="HasMoment")
 
 _BEGAN = datetime.now(UTC), time.monotonic()
 
@@ -48,3 +50,25 @@ def cpu_deadline(seconds: float, *, step: float) -> Callable[[], bool]:
     """A function that says whether this thread has used so much CPU from now on, or will have after one more step."""
     end = time.thread_time() + seconds - step
     return lambda: time.thread_time() > end
+
+
+class HasMoment(Protocol):
+    def on_clock(self, today: datetime, now: datetime) -> Self:
+        """The same by a clock that says ``now`` when this one says ``today``."""
+
+
+class Learnt(Generic[K, V]):
+    """Rows with moments, ``known`` on a clock of one's own. What was learnt once stays, whatever is done to the clock
+    of the day."""
+
+    def __init__(self) -> None:
+        self._rows: Mapping[K, V] = {}
+        self.known: Mapping[K, V] = {}
+
+    def learn(self, rows: Mapping[K, V], time_of_day: datetime, read_at: datetime) -> None:
+        before, known = self._rows, self.known
+        self.known = {
+            key: known[key] if row == before.get(key) else row.on_clock(time_of_day, read_at)
+            for key, row in rows.items()
+        }
+        self._rows = rows

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from clusters.placement.fit import NOT_WANTED, Demand, NodeView, Placement, Wanted
 
 Amount = Mapping[str, float]
+HALF_LIFE = 24  # hours after which what a user used counts half as much, where nobody has said another number
 _DIGITS = 4  # percents of a whole are compared: a difference beyond this digit is an error of rounding
 
 
@@ -41,6 +42,7 @@ class Right:
     gpu_ceiling: int | None = None
     user_gpus: int | None = None  # what one of its users may hold at once; None: no limit
     user_jobs: int | None = None
+    share_half_life: int = HALF_LIFE  # hours; 0: of what its users used lately nothing counts
     stopped: bool = False
     has_rest: bool = False  # it is guaranteed what the others are not
 
@@ -54,6 +56,7 @@ class Quota:
     user_gpus: int | None = None
     user_jobs: int | None = None
     stopped: bool = False
+    half_life: int = HALF_LIFE
 
 
 def quotas(rights: Mapping[str, Right], pool: Amount, dedicated: Mapping[str, Amount]) -> dict[str, Quota]:
@@ -73,7 +76,7 @@ def quotas(rights: Mapping[str, Right], pool: Amount, dedicated: Mapping[str, Am
 def _quota(right: Right, part: Amount, pool: Amount, own: Amount) -> Quota:
     unlimited = right.max_capacity >= 100 and right.gpu_ceiling is None
     ceiling = {} if unlimited else plus(_part(pool, right.max_capacity, right.gpu_ceiling), own)
-    return Quota(plus(part, own), ceiling, right.user_gpus, right.user_jobs, right.stopped)
+    return Quota(plus(part, own), ceiling, right.user_gpus, right.user_jobs, right.stopped, right.share_half_life)
 
 
 def _part(pool: Amount, percent: float, gpus: int | None) -> Amount:

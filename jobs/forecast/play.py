@@ -22,8 +22,9 @@ from zlib import crc32
 from clusters.placement.free import FreeNodes
 from clusters.placement.shares import Hold, add, nodes_without
 from jobs.planning.queue.lengths import DRAWS
-from jobs.planning.queue.lines import in_order
+from jobs.planning.queue.lines import Queue, in_order, places
 from jobs.planning.queue.scene import NO_LENGTHS, JobT, Runner, Scene, as_evicted, as_owner, holds_at, rests_after
+from jobs.planning.queue.users.shares import after_run
 from jobs.planning.turns import Move, Turn, turns
 
 MOST = 400  # waiting jobs that are played, the first of the queue
@@ -62,7 +63,7 @@ def starts(
     """When each waiting job starts, of the ``first`` so many. Where the time does not do for all of it, every draw is
     played for a while, so that those whose turn comes soon have a spread; a job of which too much is unknown has
     nothing."""
-    table = _Table(first(waiting, most), scene, length)
+    table = _Table(first(waiting, scene, most), scene, length)
     for draw in range(DRAWS):
         future = _Draw(table, draw)
         is_whole = future.play(_over(spent, (draw + 1) / LEAST_DRAWS)) is not None
@@ -77,17 +78,14 @@ def _over(spent: Spent, part: float = 1.0) -> Callable[[], bool]:
     return lambda: spent() >= min(1.0, part)
 
 
-def first(waiting: Sequence[JobT], most: int = MOST) -> list[JobT]:
+def first(waiting: Sequence[JobT], scene: Scene[JobT], most: int = MOST) -> list[JobT]:
     """So many of the waiting jobs, in their order: of each virtual cluster the first ones, as their turns come side by
     side."""
     queue = in_order(waiting)
     if len(queue) <= most:
         return queue
-    placements, seen = Counter[str](), dict[int, int]()
-    for job in queue:
-        seen[job.id] = placements[job.vc]
-        placements[job.vc] += 1
-    chosen = {job.id for job in sorted(queue, key=lambda job: seen[job.id])[:most]}
+    place = places(queue, scene)
+    chosen = {job.id for job in sorted(queue, key=lambda job: place[job.id])[:most]}
     return [job for job in queue if job.id in chosen]
 
 
@@ -96,7 +94,7 @@ def at_limits(
 ) -> dict[int, float]:
     """Seconds until each waiting job starts if every one runs for its limit: what a scheduler foresees that only goes
     by limits. Of those alone that were seen to start before the time was over."""
-    future = _Draw(_Table(first(waiting, most), scene, lambda job: [limit(job)] * DRAWS), 0)
+    future = _Draw(_Table(first(waiting, scene, most), scene, lambda job: [limit(job)] * DRAWS), 0)
     future.play(_over(spent))
     return future.began
 
@@ -115,7 +113,7 @@ def side_by_side(
             known[key] = length(job)
         return known[key]
 
-    tables = [_Table(first(waiting, most), scene, once) for waiting, scene in queues]
+    tables = [_Table(first(waiting, scene, most), scene, once) for waiting, scene in queues]
     for draw in range(DRAWS):
         played = []
         for table in tables:
@@ -180,7 +178,7 @@ def start_of(
 ) -> Foreseen[JobT] | None:
     """Do as ``starts``, for one of the waiting jobs alone: no draw is played longer than until it starts. None where
     too much is unknown, and where more than MOST jobs of its virtual cluster are ahead of it."""
-    queue = _until(job, waiting)
+    queue = _until(job, waiting, scene)
     if queue is None:
         return None
     table = _Table(queue, scene, length)
@@ -201,12 +199,12 @@ def start_of(
     return Foreseen(spread, next(other for other in jobs if other.id == id), draws / len(delays))
 
 
-def _until(job: JobT, waiting: Sequence[JobT]) -> Sequence[JobT] | None:
+def _until(job: JobT, waiting: Sequence[JobT], scene: Scene[JobT]) -> Sequence[JobT] | None:
     """Its virtual cluster's queue up to this job, and the first of the others; None if that are more than MOST."""
     queue = in_order(waiting)
-    positions = [at for at, other in enumerate(queue) if other.id == job.id]
-    ahead = [other for other in queue[: positions[0]] if other.vc == job.vc] if positions else []
-    if not positions or len(ahead) >= MOST:
+    waits = any(other.id == job.id for other in queue)
+    ahead = Queue(queue, scene).ahead(job) if waits else ()
+    if not waits or len(ahead) >= MOST:
         return None
     others = [other for other in queue if other.vc != job.vc][: MOST - len(ahead)]
     return in_order([*ahead, job, *others])
@@ -229,7 +227,7 @@ class _Draw(Generic[JobT]):
         self.scene, self.draw, self.lengths, self.watched = scene, draw, table.lengths, watched
         self.freed: list[Runner[JobT]] = []  # what ended last
         self.let_in: list[int] = []  # of that, the jobs whose room the watched one got, most of it first
-        self.waiting, self.rests = list(table.queue), scene.rests
+        self.waiting, self.rests, self.past = list(table.queue), scene.rests, dict(scene.past())
         self.idlings = {vc: one for vc, one in scene.idlings.items() if one.until is not None}
         self.free, self.idle = table.free, table.idle
         self.together = (_SOON_OF_MANY, _CLOSE_OF_MANY) if len(table.running) > _VERY_MANY else (_SOON, _CLOSE)
@@ -278,6 +276,7 @@ class _Draw(Generic[JobT]):
             now=at,
             use=self.use,
             rests=self.rests,
+            past=lambda: self.past,
             idlings=self.idlings,
             step=None,
             running=lambda: list(self.running.values()),
@@ -307,12 +306,14 @@ class _Draw(Generic[JobT]):
         self._makes_room = bool(again)
         if gone or again:
             self.waiting = [owners.get(job.id, job) for job in self.waiting if job.id not in gone] + again
+        if keeps := {turn.job.id for turn in taken if turn.keeps and not turn.job.keeps_turn}:
+            self.waiting = [replace(job, keeps_turn=True) if job.id in keeps else job for job in self.waiting]
 
     def _start(self, turn: Turn[JobT], at: datetime) -> None:
         job, holds = turn.job, holds_at(turn.job, turn.placements)
         self.rests = rests_after(self.rests, job.displaced, job.title, at)
         add(self.use.setdefault(job.vc, {}), self.scene.amount(holds))
-        self.running[job.id] = Runner(replace(job, is_guest=turn.is_guest, started_at=at), holds)
+        self.running[job.id] = Runner(replace(job, is_guest=turn.is_guest, started_at=at, keeps_turn=False), holds)
         if job.id == self.watched:
             self.let_in = self._freed_by(holds)
         self.began.setdefault(job.id, self.delay)
@@ -343,6 +344,8 @@ class _Draw(Generic[JobT]):
     def _free(self, id: int) -> None:
         runner = self.running.pop(id)
         self.freed.append(runner)
+        at, half_life = self.scene.now + timedelta(seconds=self.delay), self.scene.quota(runner.job.vc).half_life
+        after_run(self.past, runner, at, half_life)
         self.nodes = nodes_without(self.nodes, runner.holds)
         add(self.use.setdefault(runner.job.vc, {}), self.scene.amount(runner.holds), -1)
 

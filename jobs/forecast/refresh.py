@@ -24,7 +24,8 @@ from jobs.history.lengths import learn
 from jobs.models import Holding, Job, Prediction
 from jobs.planning.lifecycle import JobState
 from jobs.planning.queue.lengths import Lengths
-from jobs.planning.queue.lines import in_order
+from jobs.planning.queue.lines import in_order, places
+from jobs.planning.queue.scene import Scene
 from jobs.waiting.queue import WaitingJob, queue_now
 
 BUDGET = 6.0  # seconds of one forecast, in which it has a core
@@ -67,7 +68,7 @@ def refresh(budget: float = BUDGET) -> int:
     played = {id: in_milliseconds(spread) for id, spread in forecasts.spreads.items()}
     now = milliseconds(scene.now)
     shown = corrected(scores.corrections(now), played, {job.id: job.vc for job in waiting}, now) if played else {}
-    _write(waiting, played, shown, _bounds(waiting, forecasts, shown), by_limit)
+    _write(waiting, played, shown, _bounds(waiting, scene, forecasts, shown), by_limit)
     return len(forecasts.spreads)
 
 
@@ -80,11 +81,15 @@ def corrected(known: Corrections, played: Moments, vcs: Mapping[int, str], now: 
     }
 
 
-def _bounds(waiting: Sequence[WaitingJob], forecasts: StartForecasts, shown: Moments) -> Moments:
+def _bounds(
+    waiting: Sequence[WaitingJob], scene: Scene[WaitingJob], forecasts: StartForecasts, shown: Moments
+) -> Moments:
     """{"after"} of jobs without a spread, in milliseconds. Of a job that was not played it is that of the last one
     before it in its virtual cluster."""
     last, bounds = dict[str, int](), Moments()
-    for job in in_order(waiting):
+    queue = in_order(waiting)
+    place = places(queue, scene)
+    for job in sorted(queue, key=lambda job: place[job.id]):
         before = last.get(job.vc, 0)
         if job.id in shown:
             last[job.vc] = shown[job.id]["p10"]

@@ -1,28 +1,37 @@
-"""Writes the rows of Holding: opened where a task gets its Allocation, closed where the Allocation goes.
+"""Writes the rows of Holding: opened where a task gets its Allocation, closed where the Allocation goes. There what its
+user used lately is brought up to date (PastUse), so that neither that nor reading it depends on how many jobs ended.
 
-All functions are called inside the transaction that writes the Allocation.
+All functions that write are called inside the transaction that writes the Allocation.
 """
 
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db.models import QuerySet
+from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 
-from base.core.bulk import Row, insert_values, update_rows
+from base.core.bulk import Row, chunks, insert_values, update_rows, with_ids
 from base.core.values import milliseconds
-from clusters.models import Node
+from clusters.models import Node, VirtualCluster
+from clusters.placement.shares import HALF_LIFE, Amount
+from clusters.vcs.rules import MOST_HALF_LIFE
 from jobs.config.spec import JobSpec
-from jobs.models import Holding, Prediction, Task
+from jobs.models import Holding, PastUse, Prediction, Task
 from jobs.planning import exits
 from jobs.planning.exits import Exit
+from jobs.planning.queue.scene import SchedulableJob
+from jobs.planning.queue.users.used_lately import WHAT, UsedLately, UsesLately, after_use
 from jobs.planning.world import JobPlan
 
 _PURGED_AT_ONCE = 5_000
+_OF_USER, _PAST, _AMOUNT = ("username", "vc"), ("cpu", "memory", "gpu", "at"), ("cpus", "memory_mb", "gpus")
+_HALF_LIFE = Subquery(VirtualCluster.objects.filter(name=OuterRef("vc")).values("share_half_life")[:1])
 _COLUMNS = (
     *("id", "job_id", "username", "job_name", "vc", "attempt", "role", "index", "node", "gpu_ids", "gpus", "gpu_type"),
     *("cpus", "memory_mb", "guest", "waited", "began", "ended", "outcome", "exit_code", "asked"),
@@ -106,11 +115,48 @@ def open_rows(rows: Sequence[Row]) -> None:
 
 
 def close_rows(ends: Iterable[tuple[int, Exit | None]], now: datetime) -> None:
-    """Close the rows of these tasks, each with the exit that says how its part of the attempt ended. One that has no
-    row, or a closed one, is no error."""
-    at = milliseconds(now)
-    rows = [(at, outcome_of(exit_), exit_.code if exit_ is not None else None, id) for id, exit_ in ends]
+    """Close the rows of these tasks, each with the exit that says how its part of the attempt ended, and add what they
+    held to what their users used lately. One that has no row, or a closed one, is no error."""
+    at, exit_of = milliseconds(now), dict(ends)
+    exits_ = [(id, exit_of[id]) for id in _count(list(exit_of), now)]
+    rows = [(at, outcome_of(exit_), exit_.code if exit_ is not None else None, id) for id, exit_ in exits_]
     update_rows(Holding, ["ended", "outcome", "exit_code"], ["id"], rows)
+
+
+def used_lately(waiting: Sequence[SchedulableJob]) -> UsesLately:
+    """Of the users of these jobs, in virtual clusters where several of them wait. Nothing is read where none is."""
+    users: dict[str, set[str]] = defaultdict(set)
+    for job in waiting:
+        users[job.vc].add(job.share_of)
+    contested = {vc: names for vc, names in users.items() if len(names) > 1}
+    return _used_lately(set().union(*contested.values()), contested)
+
+
+def _used_lately(usernames: Iterable[str], vcs: Iterable[str]) -> dict[tuple[str, str], UsedLately]:
+    found: dict[tuple[str, str], UsedLately] = {}
+    for some in chunks(sorted(usernames)):
+        rows = PastUse.objects.filter(username__in=some, vc__in=sorted(vcs)).values_list(*_OF_USER, *_PAST)
+        found |= {(username, vc): UsedLately(*values) for username, vc, *values in rows}
+    return found
+
+
+def _count(tasks: Sequence[int], now: datetime) -> list[int]:
+    """Add what these tasks hold, those of them that still do, in the transaction that gives it back; their ids."""
+    uses: dict[tuple[str, str], list[tuple[Amount, float]]] = defaultdict(list)
+    half_lives: dict[str, int] = {}
+    open_: list[int] = []
+    for some in chunks(tasks):
+        rows = with_ids(Holding.objects.filter(ended=None), some).annotate(hours=Coalesce(_HALF_LIFE, HALF_LIFE))
+        for id, username, vc, hours, began, *amount in rows.values_list("id", *_OF_USER, "hours", "began", *_AMOUNT):
+            open_.append(id)
+            half_lives[vc] = hours
+            seconds = (milliseconds(now) - began) / 1000
+            uses[username, vc].append((dict(zip(WHAT, amount, strict=True)), seconds))
+    before = _used_lately({username for username, _ in uses}, half_lives)
+    after = {key: after_use(before.get(key), uses[key], now, half_lives[key[1]]) for key in sorted(uses)}
+    rows_ = [PastUse(username=key[0], vc=key[1], **used._asdict()) for key, used in after.items()]
+    PastUse.objects.bulk_create(rows_, update_conflicts=True, unique_fields=_OF_USER, update_fields=_PAST)
+    return open_
 
 
 def outcome_of(exit_: Exit | None) -> Holding.Outcome:
@@ -127,7 +173,9 @@ def outcome_of(exit_: Exit | None) -> Holding.Outcome:
 
 
 def purge(now: datetime) -> int:
-    """Delete the rows, and the forecasts, that are older than LONGSHORE_HISTORY_DAYS; returns how many there were."""
+    """Delete the rows, and the forecasts, that are older than LONGSHORE_HISTORY_DAYS, and what was used so long ago
+    that it has hardly any effect any more; returns how many there were of the first two."""
+    PastUse.objects.filter(at__lt=now - timedelta(hours=MOST_HALF_LIFE)).delete()
     before = milliseconds(now - timedelta(days=settings.HISTORY_DAYS))
     return _delete(Holding, Holding.objects.filter(ended__lt=before)) + _delete(
         Prediction, Prediction.objects.filter(made__lt=before)

@@ -4,7 +4,7 @@
 from jobs.models.attempt import Attempt, Task
 from jobs.models.draft import Draft, Sweep, Template
 from jobs.models.history import Event, Holding, Prediction, Replay
-from jobs.models.job import Dependency, Discarded, Job, JobKey, JobSecrets, KeptIdle, UserRest
+from jobs.models.job import Dependency, Discarded, Job, JobKey, JobSecrets, KeptIdle, PastUse, UserRest
 
 __all__ = [
     "Attempt",
@@ -17,6 +17,7 @@ __all__ = [
     "JobKey",
     "JobSecrets",
     "KeptIdle",
+    "PastUse",
     "Prediction",
     "Replay",
     "Sweep",

@@ -34,6 +34,9 @@ class Job(models.Model):
     queued_at = models.DateTimeField()  # when it last began to wait
     priority = models.SmallIntegerField(default=0)  # -100 to 100, higher first: extras.priority, or what an admin set
     queue_time = models.DateTimeField(null=True)  # an admin moved it in the queue: it counts as submitted then
+    # Before a job of this user, whose share decides when its turn comes.
+    place_of = models.CharField(max_length=64, blank=True, default="", db_default="")
+    keeps_turn = models.BooleanField(default=False, db_default=False)  # it was the first without room, and waits on
     is_guest = models.BooleanField(default=False)  # its attempt runs on room that is reserved for another job
     guest_evictions = models.PositiveSmallIntegerField(default=0)  # how often it was evicted as a guest
     evictions = models.PositiveSmallIntegerField(default=0, db_default=0)  # how often it was evicted as a borrower
@@ -125,6 +128,21 @@ class Job(models.Model):
     @property
     def full_name(self) -> str:
         return f"{self.username}~{self.name}"
+
+
+class PastUse(models.Model):
+    """What jobs/planning/queue/users/used_lately.py calls UsedLately. Only the scheduler writes it, where what somebody
+    holds is given back."""
+
+    username = models.CharField(max_length=64)
+    vc = models.CharField(max_length=64)
+    cpu = models.FloatField()
+    memory = models.FloatField()
+    gpu = models.FloatField()
+    at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["username", "vc"], name="one_past_use_per_user_and_vc")]
 
 
 class UserRest(models.Model):

@@ -107,7 +107,9 @@ def _place_all(world: World, seen: Scene[JobView], made: Plan) -> bool:
     placed, acts, taken = 0, False, list[Turn[JobView]]()
     for turn in turns(world.waiting, seen, only_tried=True):
         taken.append(turn)
-        acts = acts or turn.error is not None or turn.move is Move.GO or bool(turn.victims)
+        if turn.keeps and not turn.job.keeps_turn:
+            made.keeps.append(turn.job.id)
+        acts = acts or turn.error is not None or turn.move is Move.GO or bool(turn.victims or made.keeps)
         if turn.error is not None:
             made.jobs.append(JobPlan(turn.job, parked=turn.error))
         elif turn.victims:
@@ -179,7 +181,7 @@ def _in_words(holds: Sequence[Hold]) -> str:
 def _basis(world: World, seen: Scene[JobView], running: tuple[object, object]) -> tuple[object, ...]:
     """Gather all that the turns go by, but for the clock."""
     rights = seen.quotas, seen.use, seen.policy, seen.rests, seen.idlings, seen.spans, seen.named
-    return world.waiting, seen.nodes, seen.unseen, running, world.holds, *rights, world.lengths
+    return world.waiting, seen.nodes, seen.unseen, running, world.holds, *rights, world.lengths, world.past
 
 
 def _end_waiting(job: JobView) -> JobPlan:
@@ -207,6 +209,7 @@ def scene(world: World, offered: Sequence[NodeView]) -> Scene[JobView]:
         idlings=world.idlings,
         named=world.named,
         lengths=lambda: world.lengths,
+        past=lambda: world.past,
         step=interval_start(world.now),
     )
 

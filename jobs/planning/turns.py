@@ -3,8 +3,8 @@
 The planner carries these turns out; the job page, the lists, the submit page and the API print them
 (jobs/waiting/queue.py reads what they need). The next job is always of the virtual cluster that uses the smallest
 share of its guarantee, those that stay within theirs before those that borrow. In a virtual cluster jobs start by
-priority, then in the order of their submission. The first one without room gets a reservation; behind it others start
-beside that room, or on it as guests.
+priority, then those of the user with the smallest share (jobs/planning/queue/users/shares.py), then by age. The first
+one without room gets a reservation and keeps its turn; behind it others start beside that room, or on it as guests.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from heapq import heapify, heappop, heapreplace
-from itertools import islice
 from typing import Generic
 
 from clusters.placement.fit import Blocker, Demand, Placement
@@ -45,7 +44,7 @@ class Turn(Generic[JobT]):
     the jobs evicted for it, ``awaits`` those that end already. ``behind`` is the job that starts before it in its
     virtual cluster; ``ceiling`` and ``cap`` name the resources in which the one of its virtual cluster, or that of its
     user, is in the way; ``owners`` are virtual clusters within whose guarantees its room is used, so that none is kept
-    for it; ``lapse`` is what was kept and has lapsed. ``error`` is what planning it raised.
+    for it; ``lapse`` is what was kept and has lapsed; ``keeps``: its turn, from now on. ``error``: of its planning.
     """
 
     job: JobT
@@ -62,11 +61,13 @@ class Turn(Generic[JobT]):
     cap: Sequence[str] = ()
     owners: Sequence[str] = ()
     lapse: Idling | None = None
+    keeps: bool = False
 
     @property
     def ahead(self) -> Sequence[JobT]:
         """The jobs before it in the queue of its virtual cluster, first the next one."""
-        return self.queue.ahead(self.job)
+        ahead, behind = self.queue.ahead(self.job), self.behind
+        return ahead or ([behind] if behind is not None and behind.id != self.job.id else ahead)
 
     @property
     def position(self) -> int:
@@ -127,17 +128,17 @@ class _Round(Generic[JobT]):
             if job is None or line.closed:
                 heappop(heap)
                 if not self.only_tried:
-                    yield from (self._skipped(line, each) for each in line.jobs[line.at :])
+                    yield from (self._skipped(line, each) for each in line.coming())
                 continue
             turn = None
             if not (self.only_tried and self._is_surely_skipped(line, job)):
-                turn = self._skipped(line, job) if self._is_delayed(job) else self._turn(line, job)
+                turn = self._skipped(line, job) if job.is_delayed(self.scene.now) else self._turn(line, job)
                 if turn is None:
                     heapreplace(heap, self._entry(line))
                     continue
             line.step(self.scene.policy.depth)
             self._pass_by(line)
-            if turn is not None and (turn.move is not Move.SKIP or turn.error or turn.lapse or not self.only_tried):
+            if turn and (not self.only_tried or turn.move is not Move.SKIP or turn.error or turn.lapse or turn.keeps):
                 yield turn
             if len(heap) > 1:
                 heapreplace(heap, self._entry(line))
@@ -152,7 +153,7 @@ class _Round(Generic[JobT]):
 
     def _is_surely_skipped(self, line: VcQueue[JobT], job: JobT) -> bool:
         """Whether its turn would say what that of another one of its shape has said: nothing comes free in a round."""
-        if self._is_delayed(job):
+        if job.is_delayed(self.scene.now):
             return True
         try:
             limited = line.is_limited(job)
@@ -175,10 +176,6 @@ class _Round(Generic[JobT]):
     def _is_asked_as_guest(self, line: VcQueue[JobT], job: JobT) -> bool:
         return line.guests < self.scene.policy.depth and may_be_guest(job, self.scene)
 
-    def _is_delayed(self, job: JobT) -> bool:
-        until, parked, now = job.not_before, job.parked_until, self.scene.now
-        return job.awaits > 0 or (until is not None and until > now) or (parked is not None and parked > now)
-
     def _entry(self, line: VcQueue[JobT]) -> tuple[tuple[bool, float], tuple[str, int], str, VcQueue[JobT]]:
         """Sorts virtual clusters by whose turn it is; where they are equal, by whose next job has waited longer."""
         job = line.next
@@ -189,7 +186,7 @@ class _Round(Generic[JobT]):
     def _rank(self, line: VcQueue[JobT], job: JobT) -> tuple[bool, float]:
         """Rank those whose next job stays within the guarantee first, then by share. A job that cannot start whatever
         comes free is skipped at once: it would hide from its virtual cluster's right those behind it."""
-        if len(self.lines) == 1 or self._is_delayed(job):
+        if len(self.lines) == 1 or job.is_delayed(self.scene.now):
             return False, 0.0
         try:
             demands = job.demands
@@ -288,7 +285,7 @@ class _Round(Generic[JobT]):
                 line.wait_for_ceiling(job, above)
                 line.below_at.setdefault(job.id, places.below_at(line, job))
             line.limited.add(id(job.demands))
-            return Turn(job, Move.SKIP, self.queue, ceiling=above)
+            return Turn(job, Move.SKIP, self.queue, ceiling=above, keeps=job.id in line.below_at)
         if line.has_caps and (capped := line.capped(job, wants)):
             line.at_cap.add(line.kind(job))
             return Turn(job, Move.SKIP, self.queue, cap=capped)
@@ -334,8 +331,8 @@ class _Round(Generic[JobT]):
 
     def _at_ceiling(self, line: VcQueue[JobT], job: JobT, above: Sequence[str]) -> Turn[JobT]:
         """The turn of a job that finds room only above its ceiling."""
-        limited = Turn(job, Move.SKIP, self.queue, ceiling=above)
-        if could_be_below(line, job, self.free.empty):
+        limited = Turn(job, Move.SKIP, self.queue, ceiling=above, keeps=could_be_below(line, job, self.free.empty))
+        if limited.keeps:
             line.wait_for_ceiling(job, [*above, "gpu"])
             line.below_at[job.id] = self.scene.rounded_now  # nobody goes before it
             return self._clear_ceiling(line, job, limited)
@@ -361,7 +358,7 @@ class _Round(Generic[JobT]):
         line.first_blocked = job
         if coming is None:
             line.closed = job.id == self._eldest()
-            return Turn(job, Move.RESERVE, self.queue)
+            return Turn(job, Move.RESERVE, self.queue, keeps=True)
         return self._reserve(line, job, coming)
 
     def _reserve(self, line: VcQueue[JobT], job: JobT, coming: NextCapacity[JobT]) -> Turn[JobT]:
@@ -376,7 +373,7 @@ class _Round(Generic[JobT]):
         if reservation.moment is not None:
             self.latest = max(reservation.moment, self.latest or reservation.moment)
         self.free.set_aside(reservation.demands, reservation.nodes, yields=reservation.yields)
-        return Turn(job, Move.RESERVE, self.queue, reservation=reservation, victims=victims, awaits=awaits)
+        return Turn(job, Move.RESERVE, self.queue, reservation=reservation, victims=victims, awaits=awaits, keeps=True)
 
     def _eldest(self) -> int:
         """Return the id of the job that has waited longest, of those that are next in their virtual clusters."""
@@ -389,11 +386,11 @@ class _Round(Generic[JobT]):
         """Return the first blocked job or, where there is none yet, the next job that could start at all."""
         if line.first_blocked is not None or line.closed:
             return line.first_blocked
-        return next((job for job in islice(line.jobs, line.at, None) if not self._is_out(line, job)), None)
+        return next((job for job in line.coming() if not self._is_out(line, job)), None)
 
     def _is_out(self, line: VcQueue[JobT], job: JobT) -> bool:
         """Whether the job does not start whatever comes free."""
         try:
-            return self._is_delayed(job) or self._cannot_start(line, job)
+            return job.is_delayed(self.scene.now) or self._cannot_start(line, job)
         except Exception:
             return True

@@ -24,6 +24,7 @@ from jobs.planning.queue.idling.rule import Idlings
 from jobs.planning.queue.lengths import Lengths
 from jobs.planning.queue.scene import NO_LENGTHS, POLICY, Policy, Rests, SchedulableJob
 from jobs.planning.queue.unchanged import UnchangedTurns
+from jobs.planning.queue.users.used_lately import UsesLately
 from jobs.planning.retries import RetryDecision
 from jobs.planning.streak import Streak, are_alike
 
@@ -133,6 +134,7 @@ class World:
     gone: frozenset[str] = frozenset()  # silent nodes of which an admin says that they are gone for good
     policy: Policy = POLICY
     rests: Rests = field(default_factory=dict)
+    past: UsesLately = field(default_factory=dict)  # of users, where several wait in a virtual cluster
     idlings: Idlings = field(default_factory=dict)  # what reservations keep idle
     lengths: Lengths = NO_LENGTHS  # how long jobs of the like ran
     named: Mapping[str, int] = field(default_factory=dict)  # GPUs that live jobs ask for by the name of their type
@@ -246,6 +248,7 @@ class Plan:
     quarantine: Mapping[str, Quarantined] = field(default_factory=dict)  # by node
     to_write: Mapping[str, Quarantined] = field(default_factory=dict)  # quarantines that differ from those in the rows
     strangers: dict[tuple[str, str], datetime] = field(default_factory=dict)
+    keeps: list[int] = field(default_factory=list)  # waiting jobs that keep their turn from now on
     purge: list[int] = field(default_factory=list)  # deleted jobs whose rows go
     look: set[str] = field(default_factory=set)  # nodes whose picture is too old to act on
     again_at: datetime | None = None  # the next moment at which time alone changes something
@@ -266,4 +269,5 @@ class Plan:
     @property
     def is_empty(self) -> bool:
         """Whether nothing is to be written."""
-        return not (self.jobs or self.orders or self.collected or self.to_write or self.purge) and self.idlings is None
+        is_nothing = not (self.jobs or self.orders or self.collected or self.to_write or self.purge or self.keeps)
+        return is_nothing and self.idlings is None

@@ -15,6 +15,8 @@ from clusters.placement.fit import Demand, NodeView, Placement, with_tasks
 from clusters.placement.free import FreeNodes
 from clusters.placement.shares import Quota, add, named_gpus, nodes_without, taken, wanted
 from jobs.planning.queue.scene import KnownJob, Rests, Runner, as_evicted, as_owner, holds_at, rests_after
+from jobs.planning.queue.users.shares import after_run
+from jobs.planning.queue.users.used_lately import UsedLately
 
 GRACE = 30.0  # seconds that an evicted job takes to leave
 
@@ -74,6 +76,7 @@ class ReplayCluster:
     running: dict[int, PlacedRun] = field(default_factory=dict)
     use: dict[str, dict[str, float]] = field(default_factory=dict)
     rests: Rests = field(default_factory=dict)
+    past: dict[tuple[str, str], UsedLately] = field(default_factory=dict)
 
     @classmethod
     def of(cls, nodes: Iterable[NodeView], quotas: Mapping[str, Quota], midnight: datetime) -> ReplayCluster:
@@ -111,7 +114,8 @@ class ReplayCluster:
         if placements is None or len(placements) != len(run.demands):
             return None
         began = self.at(self.now)
-        runs = replace(run, is_guest=start.is_guest, started_at=began, ends_by=run.would_end(began))
+        ends_by = run.would_end(began)
+        runs = replace(run, is_guest=start.is_guest, started_at=began, ends_by=ends_by, keeps_turn=False)
         for demand, place in zip(run.demands, placements, strict=True):
             self.views[place.node] = with_tasks(self.views[place.node], [(demand, place)])
         add(self.use.setdefault(run.vc, {}), taken(run.demands, placements, self.types))
@@ -123,6 +127,8 @@ class ReplayCluster:
 
     def leave(self, id: int) -> PlacedRun:
         placed = self.running.pop(id)
+        half_life = self.quotas.get(placed.run.vc, Quota()).half_life
+        after_run(self.past, placed.runner, self.at(self.now), half_life)
         add(self.use[placed.run.vc], taken(placed.run.demands, placed.placements, self.types), -1)
         for hold in placed.runner.holds:
             [self.views[hold.node]] = nodes_without([self.views[hold.node]], [hold])

@@ -167,6 +167,8 @@ class Longshore(ReplayPolicy):
             if turn.error is not None:
                 raise turn.error
             evicted |= {runner.job.id: turn.job.id for runner in turn.victims}
+            if turn.keeps:
+                cluster.waiting[turn.job.id] = replace(turn.job, keeps_turn=True)
             if turn.move is Move.GO:
                 starts.append(RunStart(turn.job, turn.placements, turn.is_guest))
         return starts, evicted
@@ -178,6 +180,7 @@ class Longshore(ReplayPolicy):
             quotas=cluster.quotas,
             use=cluster.use,
             rests=cluster.rests,
+            past=lambda: cluster.past,
             idlings=self.idlings,
             running=lambda: [placed.runner for placed in cluster.running.values()],
             holds=lambda: [hold for placed in cluster.running.values() for hold in placed.runner.holds],

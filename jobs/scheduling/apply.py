@@ -18,6 +18,7 @@ from base.wakes import wake
 from base.wakes.lease import Lease
 from clusters.models import Node
 from jobs.models import Event, Job, Task
+from jobs.planning.lifecycle import JobState
 from jobs.planning.world import PARK_FOR, JobPlan, Plan
 from jobs.scheduling import idlings, orders
 from jobs.scheduling.events import NewEvent, job_event
@@ -38,6 +39,8 @@ def apply(plan: Plan, now: datetime, lease: Lease) -> int:
             Node.objects.filter(name=name).update(held=held, updated_at=now)
         for ids in chunks(plan.collected):
             Task.objects.filter(id__in=ids).update(collected=True)
+        for some in chunks(plan.keeps):
+            Job.objects.filter(id__in=some, state=JobState.WAITING).update(keeps_turn=True, changed_at=now)
         if plan.idlings is not None:
             idlings.write(plan.idlings, now)
         if plan.purge:

@@ -15,13 +15,12 @@ from datetime import datetime
 import structlog
 from django.db import connection
 
-from base.core.values import milliseconds
 from base.wakes.lease import Lease
 from clusters.models import Allocation, Node
 from jobs.attempts import open_attempt
 from jobs.config.spec import JobSpec
 from jobs.history import holdings
-from jobs.models import Event, Holding, Job, Task
+from jobs.models import Event, Job, Task
 from jobs.planning import exits
 from jobs.planning.lifecycle import TaskState, move_task
 
@@ -118,9 +117,7 @@ def _free_ownerless(now: datetime) -> Iterator[Breach]:
     """Give back what is held for no task. What a container still uses is quarantined by its labels."""
     for held in Allocation.objects.filter(id__in=_ids(_OWNERLESS)).select_related("node"):
         held.delete()
-        Holding.objects.filter(id=held.owner if held.owner.isdecimal() else 0, ended=None).update(
-            ended=milliseconds(now), outcome=Holding.Outcome.STOPPED
-        )
+        holdings.close_rows([(int(held.owner), None)] if held.owner.isdecimal() else [], now)
         what = f"{held.cpus} CPU, {held.memory_mb} MB, {len(held.gpu_ids)} GPU"
         sentence = f"{what} of node {held.node.name} were held for a task ({held.owner}) that does not run: given back."
         yield Breach(("ownerless", held.owner), sentence, node=held.node.name, healed=True)

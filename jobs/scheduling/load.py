@@ -34,7 +34,7 @@ from clusters.placement.shares import quotas
 from clusters.vcs.queries import load_rights
 from jobs.config.demands import demands
 from jobs.config.spec import JobSpec
-from jobs.history import earlier
+from jobs.history import earlier, holdings
 from jobs.history.earlier import NOTHING_EARLIER, Earlier
 from jobs.history.lengths import known_lengths
 from jobs.models import Attempt, Job, Task
@@ -43,7 +43,8 @@ from jobs.planning.exits import Exit
 from jobs.planning.lifecycle import JobState, TaskState
 from jobs.planning.queue.appointments import by_node
 from jobs.planning.queue.idling.rule import Idlings
-from jobs.planning.queue.scene import NO_LENGTHS, Policy, Rests
+from jobs.planning.queue.scene import NO_LENGTHS, Policy, Resting
+from jobs.planning.queue.users.used_lately import UsedLately
 from jobs.planning.settle import LEASE
 from jobs.planning.world import PARK_FOR, JobView, LiveJob, Owner, TaskView, World
 from jobs.scheduling import columns, idlings, rests, stamps
@@ -98,8 +99,7 @@ class WorldLoader:
         self._version: bulk.Version | None = None  # than which all in it is at least as new
         self._pending: bulk.Version | None = None  # the same of the next one
         self._reread_at = clock.monotonic_now()
-        self._rest_rows: Rests = {}
-        self._rests: Rests = {}
+        self._rests, self._past = clock.Learnt[str, Resting](), clock.Learnt[tuple[str, str], UsedLately]()
         self._idlings: Idlings | None = None
 
     def writes(self, time_of_day: datetime, began: datetime) -> None:
@@ -178,7 +178,9 @@ class WorldLoader:
         jobs, tasks, leftovers, decided = stamps.of_jobs(), stamps.of_tasks(), stamps.of_leftovers(), _decided()
         if (seen := (jobs, tasks, leftovers, decided)) != self._seen:
             self._rows, self._seen = self._read(jobs, tasks, leftovers, decided), seen
-        self._read_rests(timezone.now(), now)
+        self._rests.learn(rests.load(), timezone.now(), now)
+        if self._rows.waiting:
+            self._past.learn(holdings.used_lately(self._rows.waiting), timezone.now(), now)
         self._idlings = idlings.load(timezone.now(), now) if self._idlings is None else self._idlings
         nodes = self.ledger.nodes(with_held=False, again=False)
         self._appointments = load_appointments(timezone.now())
@@ -195,7 +197,8 @@ class WorldLoader:
             holds=self.ledger.holds(),
             drained=frozenset(node.name for node in nodes if node.draining),
             gone=frozenset(node.name for node in nodes if node.gone),
-            rests=self._rests,
+            rests=self._rests.known,
+            past=self._past.known,
             named=named_gpus(nodes),
         )
 
@@ -263,15 +266,6 @@ class WorldLoader:
                 view = self._view(row, before.get(row["id"], NOTHING_EARLIER), timezone.now(), clock.monotonic_now())
                 self._jobs[row["id"]] = living[row["id"]], view
         return [self._jobs[id][1] for id in living if id in self._jobs]
-
-    def _read_rests(self, time_of_day: datetime, read_at: datetime) -> None:
-        """Who rests. What was learnt once stays, whatever is done to the clock of the day."""
-        before, known = self._rest_rows, self._rests
-        self._rest_rows = rests.load()
-        self._rests = {
-            whose: known[whose] if row == before.get(whose) else row.on_clock(time_of_day, read_at)
-            for whose, row in self._rest_rows.items()
-        }
 
     def _read_tasks(self, by_id: Mapping[int, Stamp]) -> None:
         changed = _changed(self._tasks, by_id)

@@ -191,7 +191,7 @@ def _place(plans: Sequence[JobPlan], writing: ToWrite) -> None:
     for some in chunks([attempt.pk for attempt in attempts.values()]):
         with_ids(Attempt.objects.all(), some).update(launched_at=writing.now)
     fresh: dict[str, Any] = dict.fromkeys(("not_before", "ends_by", "forecast", "displaced"))
-    fresh |= {"started_at": writing.now, "is_guest": False}
+    fresh |= {"started_at": writing.now, "is_guest": False, "keeps_turn": False}
     _move_jobs(plans, JobState.RUNNING, writing.now, **fresh)
     for guests in chunks([plan.job.id for plan in plans if plan.is_guest]):
         with_ids(Job.objects.all(), guests).update(is_guest=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -24,6 +24,7 @@ from clusters.placement.shares import Hold, quotas
 from clusters.vcs.queries import load_rights
 from jobs.config.demands import demands
 from jobs.config.spec import JobSpec
+from jobs.history import holdings
 from jobs.history.lengths import known_lengths
 from jobs.models import Attempt, Job, Task
 from jobs.planning.lifecycle import TASK_LIVE_STATES, JobState
@@ -213,7 +214,9 @@ def turn_if_submitted(
         is_preemptible=spec.asked.preemptible,
         most_seconds=spec.asked.max_run_seconds,
     )
-    return next(turn for turn in turns([*waiting, last], scene.naming(last.demands)) if turn.job is last)
+    every = [*waiting, last]
+    scene = replace(scene.naming(last.demands), past=cache(lambda: holdings.used_lately(every)))
+    return next(turn for turn in turns(every, scene) if turn.job is last)
 
 
 def _read(specs: Specs) -> tuple[list[WaitingJob], Scene[WaitingJob]]:
@@ -226,10 +229,10 @@ def _read(specs: Specs) -> tuple[list[WaitingJob], Scene[WaitingJob]]:
     specs.ids = [job.id for job in in_order(waiting)]
     columns.forget_others(waiting)
     moves, is_held = read_rows[0][-2:] if read_rows else (False, False)
-    return waiting, _scene(specs, moves=moves, is_held=is_held)
+    return waiting, _scene(specs, waiting, moves=moves, is_held=is_held)
 
 
-def _scene(specs: Specs, *, moves: bool, is_held: bool) -> Scene[WaitingJob]:
+def _scene(specs: Specs, waiting: Sequence[WaitingJob], *, moves: bool, is_held: bool) -> Scene[WaitingJob]:
     """Make the scene; rows of running jobs are read when the turns ask for them. ``moves`` says whether one of them
     ends, is a guest or says when it ends."""
     ledger, now = Ledger(), timezone.localtime()
@@ -249,6 +252,7 @@ def _scene(specs: Specs, *, moves: bool, is_held: bool) -> Scene[WaitingJob]:
         rests=rests.load(),
         idlings=idlings.load(now, now),
         lengths=known_lengths,
+        past=cache(lambda: holdings.used_lately(waiting)),
         named=named_gpus(nodes),
     )
 

@@ -168,7 +168,7 @@ def _side_by_side(
     if spent() >= 1 and not any(spreads_of):
         return None
     return [
-        {job.id: spreads.get(job.id) for job in first(situation.waiting, most)}
+        {job.id: spreads.get(job.id) for job in first(situation.waiting, situation.scene, most)}
         for situation, spreads in zip(situations, spreads_of, strict=True)
     ]
 

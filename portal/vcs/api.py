@@ -20,7 +20,7 @@ from base.core.values import V1Answer, absent, called
 from clusters.nodes.serializers import Resources
 from clusters.vcs import services
 from clusters.vcs.queries import VcView, load_vcs
-from clusters.vcs.rules import DEFAULT_VC, MOST_PRIORITY
+from clusters.vcs.rules import DEFAULT_VC, MOST_HALF_LIFE, MOST_PRIORITY
 from portal.shared.api.bodies import Flag, Number, Quota, ShortText, V1Body, WholeNumber, invalid_value, read
 from portal.shared.api.openapi import Message, errors
 from portal.shared.api.v1 import V1View, fields, message_response, plain
@@ -30,6 +30,9 @@ _QUOTA = "Bytes that the files of each of its users may take in the store; -1: n
 _GUARANTEE = "GPUs of the pool that it is guaranteed; null: vcCapacity percent of them."
 _CEILING = "GPUs of the pool that it may use at most; null: vcMaxCapacity percent of them."
 _PRIORITY = "How far up its users may set the priority of a job; an admin may let one user go farther."
+_HALF_LIFE = (
+    "Hours after which what a user used counts half as much for whose job is next; 0: only what they hold counts."
+)
 _NODES = "Names of the nodes that are its own; all others are the pool, which all virtual clusters share."
 MOST = 2**31 - 1
 
@@ -78,6 +81,7 @@ class VcObject(V1Answer):
     dedicatedNodes: list[str] = called("own", description=_NODES)
     userCaps: UserCaps = called("row")
     userPriority: int = called("row.user_priority", description=_PRIORITY)
+    shareHalfLifeHours: int = called("row.share_half_life", description=_HALF_LIFE)
     logRetention: LogRetention = called("row")
 
 
@@ -107,6 +111,9 @@ class VcLimits(V1Body):
     store_quota: Quota = Field(None, description=f"{_QUOTA} A text such as 100g will do.")
     user_caps: CapsChange = Field(default_factory=absent, description="Of one user at once.")
     user_priority: WholeNumber = Field(default_factory=absent, ge=0, le=MOST_PRIORITY, description=_PRIORITY)
+    share_half_life: WholeNumber = Field(
+        default_factory=absent, ge=0, le=MOST_HALF_LIFE, alias="shareHalfLifeHours", description=_HALF_LIFE
+    )
     log_retention: RetentionChange = Field(default_factory=absent, description="Of logs that stay.")
 
     def settings(self) -> dict[str, Any]:
@@ -174,8 +181,8 @@ class OneVirtualCluster(V1View):
         summary="Create or resize a virtual cluster", request=VcRequest, responses={201: Message, **errors(409)}
     )
     def put(self, request: Request, vc: str) -> Response:
-        """What the body does not name stays. A body of nothing but `storeQuota`, `userCaps`, `userPriority` and
-        `logRetention` may also go to the virtual cluster `default`."""
+        """What the body does not name stays. A body of nothing but `storeQuota`, `userCaps`, `userPriority`,
+        `shareHalfLifeHours` and `logRetention` may also go to the virtual cluster `default`."""
         if vc == DEFAULT_VC and _is_of_default(request):
             user = user_of(request)
             services.change_settings(user, vc, read(VcLimits, request).settings())

@@ -10,6 +10,7 @@ from django.http import QueryDict
 
 from base.core import words
 from clusters.models import Node, VirtualCluster
+from clusters.placement.shares import HALF_LIFE
 from clusters.vcs.queries import VcView
 from clusters.vcs.services import OF_DEFAULT
 from portal.shared.api.bodies import limits
@@ -36,6 +37,7 @@ class SettingsForm:
     user_gpus: str = ""
     user_jobs: str = ""
     user_priority: str = ""
+    share_half_life: str = ""
     store_quota: str = ""
     log_days: str = ""
     log_gigabytes: str = ""
@@ -68,6 +70,7 @@ class SettingsForm:
         settings = {
             **numbers,
             "user_priority": numbers["user_priority"] or 0,
+            "share_half_life": HALF_LIFE if numbers["share_half_life"] is None else numbers["share_half_life"],
             "store_quota": words.quota_in(self.store_quota) if self.store_quota else None,
             "profile": self.profile or VirtualCluster.Profile.DEFAULT,
             "rdma": self.rdma,

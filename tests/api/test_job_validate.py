@@ -99,7 +99,7 @@ def test_it_says_that_a_stopped_virtual_cluster_starts_nothing(api: Api, alice: 
 
 def test_it_says_that_a_job_ahead_holds_the_queue(api: Api, alice: User) -> None:
     make_job("bob", "runs", state="RUNNING", gpus=1, node=make_node(gpus=2))
-    make_job("bob", "large", gpus=2)
+    make_job("bob", "large", gpus=2, keeps_turn=True)
     body = api(alice).post(URL, config_text(gpus=1), content_type=JSON).json()
     [reserved, queue] = body["blockers"]
     assert (reserved["kind"], reserved["sentence"]) == (
@@ -224,7 +224,7 @@ def test_behind_very_many_it_looks_at_the_picture_of_a_moment_ago(
     assert again["extras"] == first["extras"]
     assert extras_of(api, alice, gpus=3)["vc"]["withJob"]["gpu"] == 7, "another question has another answer"
     monkeypatch.setattr(queue, "LONGEST", 0.0)
-    make_job("bob", "third", gpus=4)
+    make_job("bob", "third", gpus=4, priority=1)
     assert extras_of(api, alice, gpus=2)["position"] == first["extras"]["position"] + 1, "the picture is a new one"
 
 

@@ -39,7 +39,7 @@ def test_what_is_given_is_kept_until_it_is_given_again(root: APIClient) -> None:
     caps = {"gpus": 2, "jobs": 5}
     logs = {"days": 30, "gigabytes": None}
     given = {"gpuGuarantee": 3, "gpuCeiling": 6, "dedicatedNodes": ["n2"], "userCaps": caps, "logRetention": logs}
-    given["userPriority"] = 30
+    given["userPriority"], given["shareHalfLifeHours"] = 30, 0
     assert put(root, "vision", vcCapacity=30, **{**given, "dedicatedNodes": []})[0] == 201
     assert put(root, "vision", vcCapacity=30, dedicatedNodes=["n2"])[0] == 201
     assert put(root, "vision", vcCapacity=40) == (201, {"message": "update vc: vision to capacity: 40 successfully"})
@@ -120,6 +120,14 @@ def test_nodes_of_a_deleted_one_are_of_the_pool_again(root: APIClient) -> None:
             'child "userPriority" fails because ["userPriority" must be less than or equal to 100]',
         ),
         ({"userPriority": -1}, 'child "userPriority" fails because ["userPriority" must be larger than or equal to 0]'),
+        (
+            {"shareHalfLifeHours": 8761},
+            'child "shareHalfLifeHours" fails because ["shareHalfLifeHours" must be less than or equal to 8760]',
+        ),
+        (
+            {"shareHalfLifeHours": -1},
+            'child "shareHalfLifeHours" fails because ["shareHalfLifeHours" must be larger than or equal to 0]',
+        ),
         ({"userPriority": None}, 'child "userPriority" fails because ["userPriority" must be a number]'),
         ({"profile": "root"}, 'child "profile" fails because ["profile" must be one of [default, pai]]'),
     ],
@@ -139,13 +147,14 @@ def test_only_admins_change_it(root: APIClient, api: Api, alice: User) -> None:
 
 
 def test_default_takes_a_quota_and_caps_and_nothing_else(root: APIClient, api: Api, alice: User) -> None:
-    assert put(root, "default", storeQuota="1g", userCaps={"jobs": 3}, userPriority=7) == (
+    assert put(root, "default", storeQuota="1g", userCaps={"jobs": 3}, userPriority=7, shareHalfLifeHours=8760) == (
         201,
         {"message": "update vc: default successfully"},
     )
     assert limit_of("alice") == 1 << 30
     seen = get(api(alice), "default")
     assert (seen["userCaps"], seen["userPriority"]) == ({"gpus": None, "jobs": 3}, 7)
+    assert seen["shareHalfLifeHours"] == 8760
     no = refused(403, "ForbiddenUserError", "Update operation to default vc isn't allowed")
     for body in (
         {},

@@ -46,7 +46,7 @@ def test_it_says_why_a_job_failed_what_to_do_and_how_sure_it_is(browse: Browse, 
 def test_it_says_everything_that_keeps_a_job_waiting(browse: Browse, alice: User) -> None:
     node = make_node(cpus=2, gpus=1)
     make_job("bob", state="RUNNING", gpus=1, node=node)
-    make_job("bob", "ahead", gpus=1)
+    make_job("bob", "ahead", gpus=1, keeps_turn=True)
     make_job("alice", "train", gpus=1)
     shown = page(browse(alice))
     assert "Two things keep this job waiting" in shown
@@ -197,7 +197,7 @@ def test_after_the_third_failure_of_one_kind_pages_warn(browse: Browse, alice: U
 def test_those_ahead_in_the_queue_are_named_and_linked(browse: Browse, alice: User) -> None:
     make_job("bob", state="RUNNING", node=make_node(cpus=1))
     for number in range(7):
-        make_job("bob", f"first-{number}")
+        make_job("bob", f"first-{number}", priority=1)
     make_job("alice", "train")
     shown = " ".join(page(browse(alice)).split())
     assert 'Next are <a href="/jobs/bob/first-0">bob/first-0</a>, <a href="/jobs/bob/first-1">' in shown

@@ -237,6 +237,7 @@ SETTINGS = {
     "user_gpus": "2",
     "user_jobs": "5",
     "user_priority": "30",
+    "share_half_life": "0",
     "store_quota": "100g",
     "profile": "pai",
     "rdma": "1",
@@ -252,7 +253,7 @@ def test_admins_change_its_settings_and_see_them(browse: Browse, admin: User, al
     assert "The settings of nlp were saved." in answer.content.decode()
     vc.refresh_from_db()
     assert (vc.gpu_guarantee, vc.gpu_ceiling, vc.user_gpus, vc.user_jobs, vc.store_quota) == (3, 6, 2, 5, 100 << 30)
-    assert vc.user_priority == 30
+    assert (vc.user_priority, vc.share_half_life) == (30, 0)
     assert (vc.profile, vc.rdma, [node.name for node in vc.dedicated_nodes.all()]) == ("pai", True, ["n2"])
     form = browse(admin).get("/vcs/nlp").context["settings"]
     assert (form.gpu_guarantee, form.store_quota, form.profile, form.nodes) == ("3", "100g", "pai", ("n2",))
@@ -260,11 +261,13 @@ def test_admins_change_its_settings_and_see_them(browse: Browse, admin: User, al
     assert (line.guaranteed_cell, line.most_cell) == (("5", "a number and n2"), ("8", "a number and n2"))
     assert (line.view.guaranteed, line.view.most) == (50, 80)
     assert "Settings of nlp" not in text(browse(alice), "/vcs/nlp")
-    nothing = dict.fromkeys(("gpu_guarantee", "gpu_ceiling", "user_gpus", "user_jobs", "user_priority"), "")
+    nothing = dict.fromkeys(
+        ("gpu_guarantee", "gpu_ceiling", "user_gpus", "user_jobs", "user_priority", "share_half_life"), ""
+    )
     browse(admin).post("/vcs/nlp/settings", {**nothing, "profile": "default"})
     vc.refresh_from_db()
     assert (vc.gpu_guarantee, vc.store_quota, vc.profile, vc.rdma) == (None, None, "default", False)
-    assert vc.user_priority == 0
+    assert (vc.user_priority, vc.share_half_life) == (0, 24)
     assert not vc.dedicated_nodes.exists()
 
 
@@ -280,6 +283,7 @@ def test_admins_change_its_settings_and_see_them(browse: Browse, admin: User, al
         ({"gpu_guarantee": "0" * 5000 + "1"}, "gpu_guarantee", "Give a whole number from 0, or nothing."),
         ({"user_priority": "-1"}, "user_priority", "Give a whole number from 0 to 100, or nothing."),
         ({"user_priority": "101"}, "user_priority", "Give a whole number from 0 to 100, or nothing."),
+        ({"share_half_life": "9000"}, "share_half_life", "Give a whole number from 0 to 8760, or nothing."),
         ({"store_quota": "a lot"}, "store_quota", "Give a size such as 100g, none for no limit, or nothing."),
         ({"profile": "root"}, "profile", "Choose default or pai."),
         ({"node": ["n9"]}, "", "There is no node n9."),

@@ -40,6 +40,7 @@ def test_it_has_few_questions_for_the_database(
     browse: Callable[[User | None], Client], count_queries: Callable[..., int], alice: User, large: Job
 ) -> None:
     client = browse(alice)
+    make_job("bob", "waits", gpus=3)
     few = count_queries(lambda: client.get(URL))
     for number in range(20):
         make_job("bob", f"more-{number}", state="RUNNING", node=make_node(f"n{number}"))

@@ -23,6 +23,8 @@ from jobs.planning.queue.scene import (
     as_owner,
     rests_after,
 )
+from jobs.planning.queue.users.shares import after_run
+from jobs.planning.queue.users.used_lately import UsedLately
 from jobs.planning.turns import Move, Turn, turns
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -72,6 +74,7 @@ class Play:
     started: dict[int, datetime] = field(default_factory=dict)  # first start
     lengths: Lengths = NO_LENGTHS
     rests: Rests = field(default_factory=dict)
+    past: dict[tuple[str, str], UsedLately] = field(default_factory=dict)
     idlings: Idlings = field(default_factory=dict)
 
     def scene(self) -> Scene[Played]:
@@ -86,6 +89,7 @@ class Play:
             rests=self.rests,
             idlings=self.idlings,
             lengths=lambda: self.lengths,
+            past=lambda: self.past,
             named=named_gpus([job.demands for job in [*self.waiting, *(job for job, _ in self.running.values())]]),
         )
 
@@ -100,6 +104,9 @@ class Play:
         made = list(turns(waiting, scene))
         self.idlings = idled_after(waiting, made, scene)
         for turn in made:
+            if turn.keeps:
+                keeps = replace(turn.job, keeps_turn=True)
+                self.waiting = [keeps if one.id == keeps.id else one for one in self.waiting]
             if turn.move is Move.GO:
                 self.start(turn.job, turn.placements, is_guest=turn.is_guest)
             for victim in turn.victims:
@@ -107,19 +114,26 @@ class Play:
         return made
 
     def end(self) -> None:
-        self.running = {id: one for id, one in self.running.items() if not self.is_over(one[0])}
+        for job in [job for job, _ in self.running.values() if self.is_over(job)]:
+            self.leave(job)
+
+    def leave(self, job: Played) -> Played:
+        quota = self.quotas.get(job.vc, Quota())
+        after_run(self.past, Runner(job, self._held(job)), self.now, quota.half_life)
+        return self.running.pop(job.id)[0]
 
     def start(self, job: Played, places: Sequence[Placement], *, is_guest: bool = False) -> None:
         self.waiting = [one for one in self.waiting if one.id != job.id]
         self.rests = rests_after(self.rests, job.displaced, job.title, self.now)
         ends = job.would_end(self.now)
-        self.running[job.id] = replace(job, started_at=self.now, ends_by=ends, is_guest=is_guest), list(places)
+        runs = replace(job, started_at=self.now, ends_by=ends, is_guest=is_guest, keeps_turn=False)
+        self.running[job.id] = runs, list(places)
         self.started.setdefault(job.id, self.now)
 
     def evict(self, job: Played, owner: Played | None = None) -> None:
         """``owner`` is the waiting job that gets its room; without one, an admin does it."""
         runner = Runner(*(self.running[job.id][0], self._held(job)))
-        del self.running[job.id]
+        self.leave(job)
         if owner is not None:
             self.waiting = [as_owner(one, [runner]) if one.id == owner.id else one for one in self.waiting]
         self.waiting.append(as_evicted(runner.job, counts=owner is not None))

@@ -171,7 +171,7 @@ def test_where_the_time_is_short_the_first_jobs_get_times_and_those_behind_them_
 
 def test_of_each_virtual_cluster_the_first_jobs_are_played() -> None:
     jobs = [*(waiting(id, vc="a") for id in range(10, 20)), *(waiting(id, vc="b") for id in range(20, 30))]
-    assert [one.id for one in play.first(jobs, 4)] == [10, 11, 20, 21]
+    assert [one.id for one in play.first(jobs, Scene(now=NOW, nodes=[]), 4)] == [10, 11, 20, 21]
 
 
 def test_the_same_world_gives_the_same_forecast() -> None:

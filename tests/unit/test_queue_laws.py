@@ -27,6 +27,7 @@ from jobs.planning.queue import reclaim
 from jobs.planning.queue.idling.rule import Idling
 from jobs.planning.queue.lengths import Lengths, LikeJobs
 from jobs.planning.queue.scene import LONGEST_REST, REST, Policy, Runner, holds_at
+from jobs.planning.queue.users.used_lately import UsedLately
 from jobs.planning.turns import Move, Turn
 from tests.unit.queue_model import NOW, Play, Played, node, shape
 
@@ -97,7 +98,7 @@ def stories(draw: st.DrawFn) -> list[tuple[Play, list[Turn[Played]]]]:
         play.waiting += draw(jobs(100 * at + 1))
         play.step(draw(st.sampled_from([0, 10, 30])))
         play.waiting += draw(jobs(100 * at + 51))
-        before = replace(play, waiting=list(play.waiting), running=dict(play.running), started={})
+        before = replace(play, waiting=list(play.waiting), running=dict(play.running), started={}, past=dict(play.past))
         told.append((before, play.turns()))
     return told
 
@@ -277,6 +278,35 @@ def test_the_same_world_has_the_same_turns(story: list[tuple[Play, list[Turn[Pla
 
 
 @worlds
+@given(
+    st.lists(st.sampled_from("uvw"), max_size=30),
+    st.lists(st.sampled_from("uvw"), max_size=6),
+    st.dictionaries(st.sampled_from("uvw"), st.floats(0, 8)),
+    st.integers(0, 8),
+)
+def test_each_place_goes_to_the_user_with_the_smallest_share_then(
+    waiting: list[str], running: list[str], used: dict[str, float], free: int
+) -> None:
+    """As if the queue were sorted anew after each placement."""
+    nodes = [node("n0", "A" * (len(running) + free), 100)]
+    play = Play(nodes, quotas({"a": Right(100, share_half_life=0 if not used else 24)}, *pool_totals(nodes)))
+    play.waiting = [Played(id=at, vc="a", username=user, shape=shape(cpus=0)) for at, user in enumerate(running)]
+    play.step()
+    play.past = {(user, "a"): UsedLately(0, 0, gpus, NOW) for user, gpus in used.items()}
+    play.waiting = [
+        Played(id=100 + at, vc="a", username=user, since=f"{at:04}", shape=shape(cpus=0))
+        for at, user in enumerate(waiting)
+    ]
+    shares, left, expected = Counter(running) + Counter(used), list(play.waiting), list[int]()
+    for _ in range(min(free, len(left))):
+        following = min(left, key=lambda job: (round(shares[job.username] / len(nodes[0].gpus), 9), job.since))
+        shares[following.username] += 1
+        expected.append(following.id)
+        left.remove(following)
+    assert [turn.job.id for turn in play.turns() if turn.move is Move.GO] == expected
+
+
+@worlds
 @given(stories())
 def test_every_job_that_waits_has_a_reason_and_each_is_true(story: list[tuple[Play, list[Turn[Played]]]]) -> None:
     for before, made in story:
@@ -333,9 +363,12 @@ def test_no_job_within_waits_for_room_that_is_kept_for_one_beyond_its_guarantee(
 
 
 @worlds
-@given(plays(), jobs(1), jobs(101), st.sampled_from(SHAPES))
-def test_nobody_starves(play: Play, first: list[Played], stream: list[Played], large: tuple[object, ...]) -> None:
-    """A job that could run alone starts, though jobs like these go on arriving in its own virtual cluster."""
+@given(plays(), jobs(1), jobs(101), st.sampled_from(SHAPES), st.booleans())
+def test_nobody_starves(
+    play: Play, first: list[Played], stream: list[Played], large: tuple[object, ...], new_users: bool
+) -> None:
+    """A job that could run alone starts, though jobs like these go on arriving in its own virtual cluster, also where
+    each is of a user who has used nothing yet."""
     mine = Played(id=50, vc="a", username="w", name="mine", since="0050", shape=large, seconds=10)  # type: ignore[arg-type]
     alone = Play(play.nodes, play.quotas, waiting=[mine])
     alone.step()
@@ -346,6 +379,8 @@ def test_nobody_starves(play: Play, first: list[Played], stream: list[Played], l
         play.waiting += [
             replace(job, id=1000 * (at + 1) + job.id, since=f"{1000 + at:04}", vc="a", priority=0) for job in stream
         ]
+        if new_users:
+            play.waiting = [replace(job, username=f"new{job.id}") if job.id >= 1000 else job for job in play.waiting]
         play.step(10)
         if mine.id in play.started:
             return

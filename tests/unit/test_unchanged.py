@@ -170,7 +170,7 @@ def test_the_turns_of_a_full_cluster_are_worked_out_once_a_step(monkeypatch: pyt
 
 
 def test_what_was_not_seen_or_stopped_starts_once_it_is() -> None:
-    one = world(waiting=[job(1, "WAITING")])
+    one = world(waiting=[job(1, "WAITING", keeps_turn=True)])
     for before in (replace(one, looks={}), replace(one, quotas={"default": Quota(stopped=True)})):
         still = plan(before).unchanged
         assert still is not None

@@ -63,8 +63,16 @@ def rules(turn: WaitingTurn[JobT]) -> list[Blocker]:
     if turn.behind is not None and not turn.ceiling:
         has_reservation = any(other.job.id == turn.behind.id for other in queue.reservations)
         waits = None if has_reservation else turn.behind
-        blockers.append(sentences.queue(len(turn.ahead), vc, waits, is_eldest=queue.eldest == turn.behind.id))
+        ahead, is_eldest = turn.ahead, queue.eldest == turn.behind.id
+        later = sum(came_later(other, job) for other in ahead)
+        blockers.append(sentences.queue(len(ahead), vc, waits, is_eldest=is_eldest, later=later))
     return blockers
+
+
+def came_later(other: JobT, job: JobT) -> bool:
+    """Whether the other one, which is ahead, is that only because its user has a smaller share."""
+    is_alike = other.priority == job.priority and not other.keeps_turn and other.share_of != job.share_of
+    return is_alike and (other.since, other.id) > (job.since, job.id)
 
 
 def ceiling(job: JobT, what: Sequence[str], asked_queue: Queue[JobT], before: JobT | None) -> Blocker:

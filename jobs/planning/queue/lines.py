@@ -7,20 +7,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
+from itertools import islice
 from math import inf
 from operator import attrgetter, itemgetter
 from typing import Generic
 
-from clusters.placement.blockers import blockers
 from clusters.placement.fit import Blocker, Demand, NodeView, Placement, with_tasks
 from clusters.placement.free import FreeNodes
 from clusters.placement.never import never_fits
 from clusters.placement.shares import Amount, Hold, above_ceiling, add, asked, exceeded, is_within, plus, rank, taken
-from jobs.planning.queue import sentences
 from jobs.planning.queue.free import Shape
 from jobs.planning.queue.idling.rule import Idling
 from jobs.planning.queue.reservations import Reservation
 from jobs.planning.queue.scene import JobT, Runner, Scene, SchedulableJob
+from jobs.planning.queue.sentences import beside_reservations, missing
+from jobs.planning.queue.users.shares import PlacesInLine, UserLines, UserShares
 
 BY_SUBMISSION = attrgetter("since", "id")
 
@@ -40,14 +41,24 @@ def in_order(waiting: Sequence[JobT]) -> list[JobT]:
     return jobs
 
 
+def places(jobs: list[JobT], scene: Scene[JobT]) -> dict[int, int]:
+    """The place of each of these jobs, which are in order, in the queue of its virtual cluster."""
+    return {job.id: at for line in Queue(jobs, scene).lines.values() for at, job in enumerate(line.order())}
+
+
 class VcQueue(Generic[JobT]):
     """The waiting jobs of one virtual cluster in their order, and what the cluster uses, with the jobs that have had
-    their turn."""
+    their turn. Where they are of several users, whose is next is found out when it comes to that: ``jobs`` has that one
+    alone then, and ``lines`` the others."""
 
     def __init__(self, vc: str, jobs: list[JobT], queue: Queue[JobT]) -> None:
-        self.vc, self.jobs, self.queue = vc, jobs, queue
+        self.vc, self.queue = vc, queue
         self.at = 0  # of the job whose turn is next
         self.quota = quota = queue.scene.quota(vc)
+        self.lines = self._lines(jobs) if len({job.place_of or job.username for job in jobs}) > 1 else None
+        self.jobs = [] if self.lines else jobs
+        self._before = self.lines and self.lines.copy(self.lines.shares.copy())  # as it is before the first turn
+        self._places: PlacesInLine[JobT] | None = None
         self.has_caps = quota.user_gpus is not None or quota.user_jobs is not None
         self.has_limits = bool(quota.ceiling) or self.has_caps
         self.use: dict[str, float] = dict(queue.scene.use.get(vc, {}))
@@ -78,7 +89,42 @@ class VcQueue(Generic[JobT]):
 
     @property
     def next(self) -> JobT | None:
-        return self.jobs[self.at] if self.at < len(self.jobs) else None
+        if self.at < len(self.jobs):
+            return self.jobs[self.at]
+        if self.lines is None or (job := self.lines.take()) is None:
+            return None
+        self.jobs, self.at = [job], 0
+        return job
+
+    def coming(self) -> Iterator[JobT]:
+        """The next jobs, as far as is known now."""
+        yield from islice(self.jobs, self.at, None)
+        if self.lines is not None:
+            yield from self.lines.copy(self.lines.shares)
+
+    def ahead(self, job: JobT) -> Sequence[JobT]:
+        """The jobs before it; where they are of several users, as they start if each gets what it asks for."""
+        if self._places is None:
+            self._places = PlacesInLine(self.order())
+        return self._places.ahead(job)
+
+    def order(self) -> Iterable[JobT]:
+        """All its jobs in that order, before the first has had its turn."""
+        return self.jobs if self._before is None else self._before.foreseen(self._asks)
+
+    def _asks(self, job: JobT) -> Amount:
+        if self.quota.stopped or job.is_delayed(self.queue.scene.now):
+            return {}
+        try:
+            return self.queue.asked(job.demands)
+        except Exception:
+            return {}  # its turn has the error
+
+    def _lines(self, jobs: list[JobT]) -> UserLines[JobT]:
+        scene, quota, running = self.queue.scene, self.quota, self.queue.runners_of.get(self.vc, ())
+        shares = UserShares.parts_of(quota.guarantee, scene.nodes)
+        shares.add_all(running, scene.past(), self.vc, scene.rounded_now, quota.half_life)
+        return UserLines(jobs, shares)
 
     @property
     def waits(self) -> bool:
@@ -89,7 +135,8 @@ class VcQueue(Generic[JobT]):
     def tracks_use(self) -> bool:
         """Whether the use of this virtual cluster is added up: only where it has limits, or there are others to compare
         it with."""
-        return self.has_limits or len(self.queue.scene.quotas) > 1 or len(self.queue.lines) > 1
+        several = len(self.queue.scene.quotas) > 1 or len(self.queue.lines) > 1
+        return self.has_limits or several or self.lines is not None
 
     def step(self, depth: int) -> None:
         """Go on to the next job. Behind one without room only so many shapes find out that they have none either: so
@@ -153,6 +200,8 @@ class VcQueue(Generic[JobT]):
 
     def take(self, job: JobT, amount: Amount) -> None:
         add(self.use, amount)
+        if self.lines is not None:
+            self.lines.shares.add(job.username, amount)
         self.ranks.clear()
         self.unlimited.clear()
         if self.has_caps:
@@ -173,10 +222,8 @@ class VcQueue(Generic[JobT]):
     def _user(self, username: str) -> dict[str, float]:
         if self._of_user is None:
             self._of_user = {}
-            for runner in self.queue.runners:
-                if runner.job.vc == self.vc:
-                    mine = {"gpu": runner.gpus, "jobs": 1}
-                    add(self._of_user.setdefault(runner.job.username, {}), mine)
+            for runner in self.queue.runners_of.get(self.vc, ()):
+                add(self._of_user.setdefault(runner.job.username, {}), {"gpu": runner.gpus, "jobs": 1})
         return self._of_user.setdefault(username, {})
 
 
@@ -208,11 +255,15 @@ class Queue(Generic[JobT]):
             self.displaced.setdefault(username, owner)
 
     def ahead(self, job: JobT) -> Sequence[JobT]:
-        return self.lines[job.vc].jobs[: self._positions[job.id]]
+        return self.lines[job.vc].ahead(job)
 
     @cached_property
-    def _positions(self) -> dict[int, int]:
-        return {job.id: at for line in self.lines.values() for at, job in enumerate(line.jobs)}
+    def runners_of(self) -> Mapping[str, Sequence[Runner[JobT]]]:
+        """The running jobs of each virtual cluster that hold something."""
+        found: dict[str, list[Runner[JobT]]] = {}
+        for runner in self.runners:
+            found.setdefault(runner.job.vc, []).append(runner)
+        return found
 
     @property
     def somebody_moves(self) -> bool:
@@ -301,8 +352,9 @@ class Queue(Generic[JobT]):
     def returns_before(self, guest: Runner[JobT], job: JobT) -> bool:
         """Whether a guest, evicted for this job, would have its turn before it: the eviction would be in vain."""
         vc, held = guest.job.vc, self.scene.amount(guest.holds)
-        if vc == job.vc:
-            return _key(guest.job) < _key(job)
+        if vc == job.vc:  # this job keeps its turn: of another user's only those of a higher priority pass it
+            is_own = guest.job.username == job.username
+            return _key(guest.job) < _key(job) if is_own else guest.job.priority > job.priority
         use = dict(self.lines[vc].use if vc in self.lines else self.scene.use.get(vc, {}))
         add(use, held, -1)
         mine = self.lines[job.vc]
@@ -317,46 +369,17 @@ class Queue(Generic[JobT]):
         key: tuple[object, ...] = id(demands), vc if vc in self._owners or off else "", len(self.taken), off
         if key not in self._short:
             never = never_fits([node for node in self.scene.nodes if node.serves(vc)], demands)
-            self._short[key] = demands, [never] if never else self._missing(job)
+            self._short[key] = demands, [never] if never else missing(job, self.scene, self.left())
         if self._short[key][1]:
             return self._short[key][1]
         key = id(demands), vc, len(self.taken), off
         if key not in self._beside:
-            self._beside[key] = self._beside_reservations(job)
+            self._beside[key] = beside_reservations(job, self.scene, self.left(), self.reservations)
         return self._beside[key]
 
     @cached_property
     def _owners(self) -> frozenset[str]:
         return frozenset(node.dedicated_to for node in self.scene.nodes)
-
-    def _missing(self, job: JobT) -> list[Blocker]:
-        left = self.left()
-        off = self.scene.appointed.withheld(job)
-        serving = [node for node in left if node.serves(job.vc) and node.name not in off]
-        missing = blockers(
-            [replace(node, dedicated_to="") if node.dedicated_to else node for node in serving], job.demands
-        )
-        if not missing:
-            return []
-        if off and not serving:
-            return self.scene.appointed.blockers(job, off)
-        foreign = {node.name: node.dedicated_to for node in left if not node.serves(job.vc)}
-        everywhere = [replace(node, dedicated_to="") for node in left] if foreign or off else []
-        placements = FreeNodes(everywhere).place(job.demands)
-        used = sorted({place.node for place in placements or ()} & foreign.keys())
-        because = self.scene.appointed.blockers(job, frozenset(place.node for place in placements or ()) & off or off)
-        return [*because, *missing, *(sentences.dedicated(name, foreign[name]) for name in used[:3])]
-
-    def _beside_reservations(self, job: JobT) -> list[Blocker]:
-        """Say so where it would fit on what is reserved for others, and does not beside that."""
-        others = [other for other in self.reservations if other.job.id != job.id]
-        free = FreeNodes(node for node in self.left() if node.name not in self.scene.unseen)
-        for other in others:
-            free.set_aside(other.demands, other.nodes)
-        off = self.scene.appointed.withheld(job)
-        if not others or free.place(job.demands, job.salt, job.avoid, job.vc, off) is not None:
-            return []
-        return [sentences.reserved([other.job for other in others])]
 
     def left(self) -> list[NodeView]:
         """The nodes after the turns so far have taken their places."""
@@ -368,5 +391,5 @@ class Queue(Generic[JobT]):
 
 
 def _key(job: SchedulableJob) -> tuple[int, str, int]:
-    """Return what the jobs of one virtual cluster are sorted by."""
+    """Return what the jobs of one user in a virtual cluster are sorted by."""
     return -job.priority, job.since, job.id

@@ -16,6 +16,7 @@ from clusters.placement.shares import Amount, Hold, Quota, add, named_gpus, of_g
 from jobs.planning.queue.appointments import Appointed
 from jobs.planning.queue.idling.rule import Idlings
 from jobs.planning.queue.lengths import Lengths, LikeJobs
+from jobs.planning.queue.users.used_lately import UsesLately
 
 REST, LONGEST_REST = timedelta(minutes=5), timedelta(hours=12)  # of who was evicted as a borrower
 QUIET, MOST_EVICTIONS = timedelta(days=1), 8  # each quiet day takes one off; from so many on the rest is the longest
@@ -130,6 +131,9 @@ class SchedulableJob:
     awaits: int = 0  # jobs that must end before it starts
     unmet: str = ""  # why it waits for one of them in vain
     priority: int = 0
+    # It was the first without room: no job of its priority whose user has a smaller share passes it before it starts.
+    keeps_turn: bool = False
+    place_of: str = ""  # a user whose share counts for its turn, as an admin moved it before a job of theirs
     since: str = ""  # when it was submitted, or counts as submitted: a text that sorts as the moment does
     is_guest: bool = False  # it runs on room that is reserved for another job
     guest_evictions: int = 0
@@ -145,6 +149,16 @@ class SchedulableJob:
     def demands(self) -> tuple[Demand, ...]:
         """What its tasks ask of nodes; the same object for every job of the same shape. Read only when it may start."""
         raise NotImplementedError
+
+    @property
+    def share_of(self) -> str:
+        """The user whose share decides when its turn comes."""
+        return self.place_of or self.username
+
+    def is_delayed(self, now: datetime) -> bool:
+        """Whether it would not start now if there were room."""
+        until, parked = self.not_before, self.parked_until
+        return self.awaits > 0 or (until is not None and until > now) or (parked is not None and parked > now)
 
     @property
     def salt(self) -> int:
@@ -303,6 +317,8 @@ class Scene(Generic[JobT]):
     spans: Sequence[Span] = ()  # the appointments that run or come, each with its next time
     # How long jobs of the like ran; asked for only when somebody's room has to be found.
     lengths: Callable[[], Lengths] = lambda: NO_LENGTHS
+    # What users used lately; asked for only where jobs of several users wait in a virtual cluster.
+    past: Callable[[], UsesLately] = dict
     # How many GPUs of each type waiting and running jobs ask for by its name. Who looks at a later moment leaves it as
     # it is now.
     named: Mapping[str, int] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Says in sentences which rule of the queue keeps a job waiting. Pure."""
+"""Says in sentences which rule of the queue keeps a job waiting, and what it lacks on the nodes. Pure."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from dataclasses import replace
 from datetime import datetime
 
 from base.core import words
-from clusters.placement.fit import Blocker
+from clusters.placement.blockers import blockers
+from clusters.placement.fit import Blocker, NodeView
+from clusters.placement.free import FreeNodes
 from jobs.planning.queue.idling.rule import Idling
-from jobs.planning.queue.scene import JobT, Resting, Runner, SchedulableJob
+from jobs.planning.queue.reservations import Reservation
+from jobs.planning.queue.scene import JobT, Resting, Runner, Scene, SchedulableJob
 
 _GIVES_BACK = "{} must give back the room that this job has a right to."
 _WITHIN = "Within the guarantee of their virtual cluster they start before that."
@@ -50,15 +53,17 @@ def stopped(vc: str) -> Blocker:
     return Blocker("vc_stopped", f"VC {vc} is stopped, so nothing new starts in it.")
 
 
-def queue(ahead: int, vc: str, waits: SchedulableJob | None = None, *, is_eldest: bool = False) -> Blocker:
-    """``waits`` is the one of them without a reservation so far, if there is one; ``is_eldest`` says that it has
-    waited longest of all jobs."""
+def queue(
+    ahead: int, vc: str, waits: SchedulableJob | None = None, *, is_eldest: bool = False, later: int = 0
+) -> Blocker:
+    """``later`` is how many of those ahead came later than it; ``waits`` is the one of them without a reservation so
+    far, if there is one; ``is_eldest`` says that it has waited longest of all jobs."""
     if waits is not None:
-        return _with_names(lambda name: _queue(ahead, vc, name, is_eldest), [waits], "the first of them")
-    return _queue(ahead, vc, "", is_eldest)
+        return _with_names(lambda name: _queue(ahead, vc, name, is_eldest, later), [waits], "the first of them")
+    return _queue(ahead, vc, "", is_eldest, later)
 
 
-def _queue(ahead: int, vc: str, waits: str, is_eldest: bool) -> Blocker:
+def _queue(ahead: int, vc: str, waits: str, is_eldest: bool, later: int) -> Blocker:
     jobs = "One job is" if ahead == 1 else f"{ahead:,} jobs are"
     but = "it starts before them only on room that they do not need."
     if waits:
@@ -68,6 +73,9 @@ def _queue(ahead: int, vc: str, waits: str, is_eldest: bool) -> Blocker:
             "others start on what is kept for nobody.",
         )
         but += elder if is_eldest else other
+    if later:
+        which, have = ("One", "its user has") if later == 1 else (f"{later:,}", "their users have")
+        but += f" {which} of them came later: {have} used less of VC {vc} lately, with what they hold."
     return Blocker("queue", f"{jobs} ahead of it in VC {vc}; {but}", have=str(ahead))
 
 
@@ -130,3 +138,37 @@ def _with_names(of: Callable[[str], Blocker], jobs: Sequence[SchedulableJob], ot
 
 def dedicated(node: str, vc: str) -> Blocker:
     return Blocker("dedicated", f"Node {node} has room, but it serves VC {vc} only.", node=node)
+
+
+# --- on the nodes ----------------------------------------------------------------------------------------------------
+
+
+def missing(job: JobT, scene: Scene[JobT], left: Sequence[NodeView]) -> list[Blocker]:
+    """What the nodes that are ``left`` lack."""
+    off = scene.appointed.withheld(job)
+    serving = [node for node in left if node.serves(job.vc) and node.name not in off]
+    lacks = blockers([replace(node, dedicated_to="") if node.dedicated_to else node for node in serving], job.demands)
+    if not lacks:
+        return []
+    if off and not serving:
+        return scene.appointed.blockers(job, off)
+    foreign = {node.name: node.dedicated_to for node in left if not node.serves(job.vc)}
+    everywhere = [replace(node, dedicated_to="") for node in left] if foreign or off else []
+    placements = FreeNodes(everywhere).place(job.demands)
+    used = sorted({place.node for place in placements or ()} & foreign.keys())
+    because = scene.appointed.blockers(job, frozenset(place.node for place in placements or ()) & off or off)
+    return [*because, *lacks, *(dedicated(name, foreign[name]) for name in used[:3])]
+
+
+def beside_reservations(
+    job: JobT, scene: Scene[JobT], left: Sequence[NodeView], reservations: Sequence[Reservation[JobT]]
+) -> list[Blocker]:
+    """Say so where it would fit on what is reserved for others, and does not beside that."""
+    others = [other for other in reservations if other.job.id != job.id]
+    free = FreeNodes(node for node in left if node.name not in scene.unseen)
+    for other in others:
+        free.set_aside(other.demands, other.nodes)
+    off = scene.appointed.withheld(job)
+    if not others or free.place(job.demands, job.salt, job.avoid, job.vc, off) is not None:
+        return []
+    return [reserved([other.job for other in others])]

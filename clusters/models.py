@@ -112,6 +112,8 @@ class VirtualCluster(models.Model):
     user_gpus = models.PositiveIntegerField(null=True, blank=True)
     user_jobs = models.PositiveIntegerField(null=True, blank=True)
     user_priority = models.PositiveSmallIntegerField(default=0, db_default=0)  # how far up its users may set it
+    # The most seconds that its jobs may ask for, from the notice of their end to KILL (jobs/planning/ends.py).
+    grace = models.PositiveSmallIntegerField(default=30, db_default=30)
     status = models.CharField(max_length=8, choices=Status.choices, default=Status.RUNNING)
     # What its containers may do, see clusters.engines.runtime: "pai" is in effect root on the node.
     profile = models.CharField(max_length=8, choices=Profile.choices, default=Profile.DEFAULT)

@@ -14,6 +14,8 @@ from typing import NamedTuple
 
 from clusters.placement.fit import Demand, NodeView, Placement
 
+# Seconds from the notice of a job's end to KILL that a virtual cluster allows as long as no admin has said otherwise.
+USUAL_GRACE = 30
 Amount = Mapping[str, float]
 _DIGITS = 4  # percents of a whole are compared: a difference beyond this digit is an error of rounding
 
@@ -40,6 +42,7 @@ class Right:
     gpu_ceiling: int | None = None
     user_gpus: int | None = None  # what one of its users may hold at once; None: no limit
     user_jobs: int | None = None
+    grace: int = USUAL_GRACE  # seconds that its jobs may ask for, between the notice of their end and KILL
     stopped: bool = False
     has_rest: bool = False  # it is guaranteed what the others are not
 
@@ -53,6 +56,7 @@ class Quota:
     user_gpus: int | None = None
     user_jobs: int | None = None
     stopped: bool = False
+    grace: int = USUAL_GRACE
 
 
 def quotas(rights: Mapping[str, Right], pool: Amount, dedicated: Mapping[str, Amount]) -> dict[str, Quota]:
@@ -72,7 +76,7 @@ def quotas(rights: Mapping[str, Right], pool: Amount, dedicated: Mapping[str, Am
 def _quota(right: Right, part: Amount, pool: Amount, own: Amount) -> Quota:
     unlimited = right.max_capacity >= 100 and right.gpu_ceiling is None
     ceiling = {} if unlimited else plus(_part(pool, right.max_capacity, right.gpu_ceiling), own)
-    return Quota(plus(part, own), ceiling, right.user_gpus, right.user_jobs, right.stopped)
+    return Quota(plus(part, own), ceiling, right.user_gpus, right.user_jobs, right.stopped, right.grace)
 
 
 def _part(pool: Amount, percent: float, gpus: int | None) -> Amount:

@@ -59,7 +59,8 @@ def load_rights() -> dict[str, Right]:
     return _rights({vc.name: vc for vc in VirtualCluster.objects.only("name", "status", *_OF_ROW)})
 
 
-_OF_ROW = ("capacity", "max_capacity", "gpu_guarantee", "gpu_ceiling", "user_gpus", "user_jobs")  # that a Right has too
+# Columns that a Right has too.
+_OF_ROW = ("capacity", "max_capacity", "gpu_guarantee", "gpu_ceiling", "user_gpus", "user_jobs", "grace")
 
 
 def _rights(rows: Mapping[str, VirtualCluster]) -> dict[str, Right]:

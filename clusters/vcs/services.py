@@ -21,7 +21,7 @@ from clusters.vcs import rules
 from clusters.vcs.rules import ADMIN_GROUP, DEFAULT_VC
 
 NO_SETTINGS: Mapping[str, Any] = {}
-OF_DEFAULT = frozenset({"store_quota", "user_gpus", "user_jobs", "user_priority", "log_days", "log_gigabytes"})
+OF_DEFAULT = frozenset({"store_quota", "user_gpus", "user_jobs", "user_priority", "grace", "log_days", "log_gigabytes"})
 _BAD_NAME = "VC name should only contain alpha-numeric and underscore characters"
 
 

@@ -191,6 +191,7 @@ def _place(plans: Sequence[JobPlan], writing: ToWrite) -> None:
     for some in chunks([attempt.pk for attempt in attempts.values()]):
         with_ids(Attempt.objects.all(), some).update(launched_at=writing.now)
     fresh = {"started_at": writing.now, "not_before": None, "is_guest": False, "ends_by": None, "forecast": None}
+    fresh |= {"saved_at": None}
     _move_jobs(plans, JobState.RUNNING, writing.now, **fresh)
     for guests in chunks([plan.job.id for plan in plans if plan.is_guest]):
         with_ids(Job.objects.all(), guests).update(is_guest=True)
@@ -229,7 +230,7 @@ def _decide(plans: Sequence[JobPlan], writing: ToWrite) -> None:
             "reason": exit_.sentence,
             "exit": exit_.to_json(),
         }
-        rows.append((writing.now, exit_.code, told, job.id, job.attempt_number))
+        rows.append((writing.now, exit_.code, told, decision.grace, job.id, job.attempt_number))
         if plan.evicted is not None:
             writing.events += evicted_events(plan, plan.evicted, writing.now)
             continue
@@ -241,7 +242,7 @@ def _decide(plans: Sequence[JobPlan], writing: ToWrite) -> None:
     for some in chunks(borrowers):
         Job.objects.filter(id__in=some).update(evictions=F("evictions") + 1)
         rests.count(some, writing.now)
-    _update_all(Attempt, ["decided_at", "exit_code", "exit"], ["job", "number"], rows)
+    _update_all(Attempt, ["decided_at", "exit_code", "exit", "grace"], ["job", "number"], rows)
 
 
 def _end(plans: Sequence[JobPlan], writing: ToWrite) -> None:

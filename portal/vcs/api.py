@@ -19,7 +19,7 @@ from base.core.errors import LongshoreError, NoVirtualCluster
 from clusters.nodes.serializers import Resources
 from clusters.vcs import services
 from clusters.vcs.queries import VcView, load_vcs
-from clusters.vcs.rules import DEFAULT_VC, MOST_PRIORITY
+from clusters.vcs.rules import DEFAULT_VC, MOST_GRACE, MOST_PRIORITY
 from portal.shared.api.bodies import Flag, Number, Quota, ShortText, V1Body, WholeNumber, absent, invalid_value, read
 from portal.shared.api.filled import V1Answer, called
 from portal.shared.api.openapi import Message, errors
@@ -30,6 +30,7 @@ _QUOTA = "Bytes that the files of each of its users may take in the store; -1: n
 _GUARANTEE = "GPUs of the pool that it is guaranteed; null: vcCapacity percent of them."
 _CEILING = "GPUs of the pool that it may use at most; null: vcMaxCapacity percent of them."
 _PRIORITY = "How far up its users may set the priority of a job; an admin may let one user go farther."
+_GRACE = "The most seconds that its jobs may ask for, from the notice of their end on (extras.graceSeconds)."
 _NODES = "Names of the nodes that are its own; all others are the pool, which all virtual clusters share."
 _MOST = 2**31 - 1
 
@@ -78,6 +79,7 @@ class VcObject(V1Answer):
     dedicatedNodes: list[str] = called("own", description=_NODES)
     userCaps: UserCaps = called("row")
     userPriority: int = called("row.user_priority", description=_PRIORITY)
+    graceSeconds: int = called("row.grace", description=_GRACE)
     logRetention: LogRetention = called("row")
 
 
@@ -107,6 +109,7 @@ class VcLimits(V1Body):
     store_quota: Quota = Field(None, description=f"{_QUOTA} A text such as 100g will do.")
     user_caps: CapsChange = Field(default_factory=absent, description="Of one user at once.")
     user_priority: WholeNumber = Field(default_factory=absent, ge=0, le=MOST_PRIORITY, description=_PRIORITY)
+    grace: WholeNumber = Field(default_factory=absent, ge=0, le=MOST_GRACE, alias="graceSeconds", description=_GRACE)
     log_retention: RetentionChange = Field(default_factory=absent, description="Of logs that stay.")
 
     def settings(self) -> dict[str, Any]:
@@ -176,8 +179,8 @@ class OneVirtualCluster(V1View):
         responses={201: Message, **errors(409)},
     )
     def put(self, request: Request, vc: str) -> Response:
-        """What the body does not name stays. A body of nothing but `storeQuota`, `userCaps`, `userPriority` and
-        `logRetention` may also go to the virtual cluster `default`."""
+        """What the body does not name stays. A body of nothing but `storeQuota`, `userCaps`, `userPriority`,
+        `graceSeconds` and `logRetention` may also go to the virtual cluster `default`."""
         if vc == DEFAULT_VC and _is_of_default(request):
             user = user_of(request)
             services.change_settings(user, vc, read(VcLimits, request).settings())

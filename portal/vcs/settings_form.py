@@ -10,8 +10,9 @@ from django.http import QueryDict
 
 from base.core import words
 from clusters.models import Node, VirtualCluster
+from clusters.placement.shares import USUAL_GRACE
 from clusters.vcs.queries import VcView
-from clusters.vcs.rules import MOST_PRIORITY
+from clusters.vcs.rules import MOST_GRACE, MOST_PRIORITY
 from clusters.vcs.services import OF_DEFAULT
 
 _MOST = 2**31 - 1
@@ -19,9 +20,10 @@ _MOST = 2**31 - 1
 
 # The numbers, each with the least that it may be.
 _NUMBERS = {
-    **{"gpu_guarantee": 0, "gpu_ceiling": 0, "user_gpus": 0, "user_jobs": 1, "user_priority": 0},
+    **{"gpu_guarantee": 0, "gpu_ceiling": 0, "user_gpus": 0, "user_jobs": 1, "user_priority": 0, "grace": 0},
     **{"log_days": 1, "log_gigabytes": 1},
 }
+_MOSTS = {"user_priority": MOST_PRIORITY, "grace": MOST_GRACE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,7 @@ class SettingsForm:
     user_gpus: str = ""
     user_jobs: str = ""
     user_priority: str = ""
+    grace: str = ""
     store_quota: str = ""
     log_days: str = ""
     log_gigabytes: str = ""
@@ -74,6 +77,7 @@ class SettingsForm:
         settings = {
             **numbers,
             "user_priority": numbers["user_priority"] or 0,
+            "grace": USUAL_GRACE if numbers["grace"] is None else numbers["grace"],
             "store_quota": words.quota_in(self.store_quota) if self.store_quota else None,
             "profile": self.profile or VirtualCluster.Profile.DEFAULT,
             "rdma": self.rdma,
@@ -93,8 +97,8 @@ class SettingsForm:
             number = words.whole(text)
             if text and (number is None or not least <= number <= _MOST):
                 errors[name] = f"Give a whole number from {least}, or nothing."
-            elif name == "user_priority" and (number or 0) > MOST_PRIORITY:
-                errors[name] = f"Give a whole number from 0 to {MOST_PRIORITY}, or nothing."
+            elif (number or 0) > (most := _MOSTS.get(name, _MOST)):
+                errors[name] = f"Give a whole number from 0 to {most}, or nothing."
         try:
             words.quota_in(self.store_quota or "none")
         except ValueError:

@@ -20,6 +20,7 @@ from clusters.engines.runtime import (
     CAPABILITIES,
     LABEL_INSTANCE,
     LABEL_TASK,
+    NOTICE_FOLDER,
     ContainerRequest,
     FaultReason,
     RuntimeFault,
@@ -225,6 +226,7 @@ def _volumes(request: ContainerRequest) -> list[Json]:
 def _memory_folders(request: ContainerRequest) -> list[tuple[str, str]]:
     """The folders of files that are handed over or secret: in memory, and any user may write there."""
     folders = dict.fromkeys(file.path.rpartition("/")[0] for file in request.files if file.handed or file.secret)
+    folders |= {NOTICE_FOLDER: None}
     return [(f"memory-{nth}", folder) for nth, folder in enumerate(folders)]
 
 

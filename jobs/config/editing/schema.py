@@ -41,6 +41,10 @@ HELP = {
     "extras.maxRunSeconds": "The job is ended after so long. Jobs with a limit often start sooner.",
     "extras.profile": "pai: more rights in the container, where the virtual cluster has been given them.",
     "extras.preemptible": "It may start on room that is kept for another job, and gives it back when asked.",
+    "extras.graceSeconds": "So long it has to end once it is told to, as far as the virtual cluster allows.",
+    "extras.notice": "It is told that it ends by this signal, and some seconds later by SIGTERM.",
+    "extras.notice.signal": "Every process of the container gets it.",
+    "extras.notice.seconds": "So long after that signal SIGTERM comes.",
     "extras.dependsOn": "Jobs of yours that must have succeeded, or ended, before this one starts.",
     "extras.dependsOn.job": "The name of a job that is there already.",
     "extras.dependsOn.after": "success: it must have succeeded; end: it must have ended in any way.",
@@ -84,9 +88,9 @@ def config_schema() -> dict[str, Any]:
 
 def _plain(part: dict[str, Any], defs: dict[str, Any], place: str) -> dict[str, Any]:
     """``part`` with what it refers to, and with help; ``place`` is where it is, such as ``taskRoles.``."""
-    part = part if "$ref" not in part else defs[part["$ref"].rpartition("/")[2]]
     choices = [each for each in part.get("anyOf", ()) if each.get("type") != "null"]
     whole = {**part, **choices[0]} if len(choices) == 1 else part
+    whole = whole if "$ref" not in whole else defs[whole["$ref"].rpartition("/")[2]]
     taken = {name: value for name, value in whole.items() if name in _TAKEN}
     if "items" in taken:
         taken["items"] = _plain(taken["items"], defs, place)

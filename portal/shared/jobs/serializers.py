@@ -89,6 +89,9 @@ def job_answer(request: Request, job: Job, name: str, *, explain: bool = True) -
         status["waitingReason"] = waiting_reason(job, turn_of(job)) if explain else None
     elif job.state == JobState.RUNNING and (reason := starting_reason(tasks)):
         status["waitingReason"] = reason
+    if job.state == JobState.RUNNING:
+        status |= {"savedTime": milliseconds(job.saved_at)} if job.saved_at else {}
+        status |= {"endReason": attempt.exit.get("reason", "")} if attempt.decided_at else {}
     may_read_logs = access.may_read_logs(viewer_of(request), job.username)
     if (known := diagnosis(attempt, may_read_logs=may_read_logs)) is not None:
         status["diagnosis"] = known
@@ -115,7 +118,8 @@ def _without_details(answer: shapes.JobDetail) -> shapes.JobDetail:
     status: shapes.JobStatus = {**answer["jobStatus"], **exit_report.NOT_ENDED}
     if "waitingReason" in status:
         status["waitingReason"] = None  # it may say how earlier attempts ended
-    status.pop("diagnosis", None)
+    for hidden in ("diagnosis", "endReason"):
+        status.pop(hidden, None)
     return {**answer, "jobStatus": status, "taskRoles": cast(dict[str, shapes.TaskRole], roles)}
 
 
@@ -138,7 +142,7 @@ def task_roles(job: Job, attempt: Attempt, tasks: Sequence[TaskRow], base_url: s
             logs[task.role] = f"{base_url}/api/v1{log_path(job, task.role, '~~', attempt.number)}".rsplit("~~", 1)
         before, after = logs[task.role]
         log = f"{before}{task.index}{after}"
-        roles[task.role]["taskStatuses"].append(_task(attempt, spec, task, bits, log))
+        roles[task.role]["taskStatuses"].append(_task(job, attempt, spec, task, bits, log))
     return roles
 
 
@@ -218,7 +222,7 @@ def _trigger_container(job: Job, attempt: Attempt) -> str | None:
 
 
 def _task(
-    attempt: Attempt, spec: JobSpec, task: TaskRow, bits: Mapping[tuple[str, str], int], log: str
+    job: Job, attempt: Attempt, spec: JobSpec, task: TaskRow, bits: Mapping[tuple[str, str], int], log: str
 ) -> shapes.TaskStatus:
     placed = bool(task.node)
     return {
@@ -234,6 +238,8 @@ def _task(
         "exitReason": (task.exit or {}).get("sentence"),
         "note": task.progress or None,
         "heldUntil": milliseconds(queries.held_until(task)),
+        "toldTime": milliseconds(task.told_at),
+        "endsBy": milliseconds(queries.killed_at(job, attempt, task)),
     }
 
 

@@ -17,7 +17,7 @@ from base.core.errors import Problem
 from base.core.values import one_of
 from clusters.placement.fit import Blocker
 from clusters.vcs.rules import MOST_PRIORITY
-from portal.shared.api.bodies import FilledText, V1Body, WholeNumber
+from portal.shared.api.bodies import FilledText, Flag, V1Body, WholeNumber
 from portal.shared.api.filled import Moment, OrNull, V1Answer, called
 from portal.shared.jobs.exit_report import ExitReport
 
@@ -199,6 +199,8 @@ class AttemptDiagnosis(TypedDict):
 
 class JobStatus(JobSummary, App):
     virtualCluster: str
+    savedTime: NotRequired[Annotated[Milliseconds, Field(description="When the running attempt last saved.")]]
+    endReason: NotRequired[Annotated[str, Field(description="Why its tasks are told to end, while they end.")]]
     diagnosis: NotRequired[
         Annotated[AttemptDiagnosis | None, Field(description="Of an attempt that failed, once it is there.")]
     ]
@@ -220,6 +222,8 @@ class TaskStatus(TypedDict):
         str | None, Field(description="What its start waits for, or that somebody has paused its container.")
     ]
     heldUntil: Annotated[Milliseconds | None, Field(description="Kept for debugging until then.")]
+    toldTime: Annotated[Milliseconds | None, Field(description="When it was told to end (docs/use/ending.md).")]
+    endsBy: Annotated[Milliseconds | None, Field(description="Told to end, it is killed then at the latest.")]
 
 
 class RoleName(TypedDict):
@@ -302,6 +306,10 @@ class Released(TypedDict):
 
 class ExecutionValue(V1Body):
     value: Annotated[str, Field(min_length=1), one_of("START", "STOP")]
+
+
+class JobExecutionValue(ExecutionValue):
+    now: Flag = Field(False, description="With STOP: its tasks get no grace, or no more of it.")
 
 
 class PriorityValue(V1Body):

@@ -306,9 +306,10 @@ class Progress:
 
 def telling(note: str, and_then: str = "") -> list[str]:
     """A program for a container, which writes the note, unless one is there already, and ends with HAS_SAVED if the
-    container has saved since. ``and_then``: shell commands in between."""
+    container has saved since. (Many a shell compares whole seconds, so what saved in the same one counts.)
+    ``and_then``: shell commands in between."""
     writing = f"[ -s {TOLD_FILE} ] || (umask 022; printf %s {shlex.quote(note)} >{TOLD_FILE})"
-    lines = [writing, and_then, f"[ {SAVED_FILE} -nt {TOLD_FILE} ] && exit {HAS_SAVED}", "exit 0"]
+    lines = [writing, and_then, f"[ ! -e {SAVED_FILE} ] || [ {TOLD_FILE} -nt {SAVED_FILE} ] || exit {HAS_SAVED}"]
     return ["/bin/sh", "-c", "\n".join(filter(None, lines))]
 
 

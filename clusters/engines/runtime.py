@@ -148,6 +148,7 @@ class ContainerRequest:
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
+    grace: int = 0  # seconds that it asks for to end in, for an engine on which others may end it
     files: tuple[File, ...] = ()
     hold_file: str = ""  # for debugging: ``held`` while this file, with an exit code, exists. Needs LABEL_HOLD
     tars: tuple[Path, ...] = ()  # on this host's disk; unpacked at / before its process starts

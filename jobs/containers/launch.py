@@ -90,6 +90,7 @@ def request(
         argv=bootstrap.ARGV,
         env=_env(launch),
         labels=_labels(launch, ports),
+        grace=launch.spec.asked.grace or 0,
         files=(
             *bootstrap.files(role.command),
             *bootstrap.token_file(launch.files_token),

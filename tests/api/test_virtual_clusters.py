@@ -48,6 +48,7 @@ def test_it_shows_what_the_default_one_has_and_uses(api: Api, alice: User) -> No
             "dedicatedNodes": [],
             "userCaps": {"gpus": None, "jobs": None},
             "userPriority": 0,
+            "graceSeconds": 30,
             "logRetention": {"days": None, "gigabytes": None},
         }
     }

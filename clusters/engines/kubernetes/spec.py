@@ -32,7 +32,7 @@ MAIN, STDERR, CODE = "main", "stderr", "code"  # the containers of a pod
 NAME = "longshore.container"  # an annotation: the container's name, which may be no name for a pod
 MOST_SECRET = 1_000_000  # bytes of all files of a Secret; Kubernetes takes 2**20
 HELD_EVERY = 5  # seconds between two looks for the hold file
-LEAVE = 30  # seconds that a pod has to end when somebody else deletes it
+LEAVE = 30  # seconds that a pod has at least to end in when somebody else deletes it
 CODE_PATH = "pai/code"  # where tars are unpacked to, in the stage and in the container
 _LONGEST_NAME = 63  # letters of a pod's name that is also its host's
 _HASH = 8
@@ -83,7 +83,7 @@ def pod(request: ContainerRequest) -> Json:
             "enableServiceLinks": False,
             "hostNetwork": not bridge,
             "dnsPolicy": "ClusterFirst" if bridge else "Default",
-            "terminationGracePeriodSeconds": LEAVE,
+            "terminationGracePeriodSeconds": max(LEAVE, request.grace),
             "tolerations": _tolerations(request),
             **({"affinity": _pinned(request.host)} if request.host else {}),
             **({"imagePullSecrets": [{"name": pull_name(request.name)}]} if request.auth else {}),

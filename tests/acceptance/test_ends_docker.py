@@ -36,7 +36,7 @@ def with_curl(node: BedNode) -> None:
             entry = tarfile.TarInfo(folder)
             entry.type, entry.mode = tarfile.DIRTYPE, 0o777
             tar.addfile(entry)
-        for applet in ("sh", "cat", "tr", "sed", "sleep", "mkdir", "echo", "printf"):
+        for applet in ("sh", "cat", "tr", "sed", "sleep", "mkdir", "echo", "date"):
             entry = tarfile.TarInfo(f"bin/{applet}")
             entry.type, entry.linkname = tarfile.SYMTYPE, "busybox"
             tar.addfile(entry)
@@ -111,12 +111,14 @@ def test_a_stopped_job_saves_and_another_one_goes_on_from_there(portal: Portal) 
 
 def test_what_has_saved_and_goes_on_all_the_same_is_ended_without_the_rest_of_its_grace(portal: Portal) -> None:
     command = (
-        "trap : USR1 TERM; echo ready; until [ -s $LONGSHORE_NOTICE_FILE ]; do sleep 0.1; done; "
+        "trap : USR1 TERM; : >$LONGSHORE_SAVED_FILE; echo ready; "
+        "until [ -s $LONGSHORE_NOTICE_FILE ]; do sleep 0.1; done; "
         ": >$LONGSHORE_SAVED_FILE; echo saved; while :; do sleep 0.1; done"
     )
     name = portal.submit(config("deaf", command, image=IMAGE, virtualCluster="patient", extras=NOTICE))
     portal.wait_running(name, timeout=LIMIT)
     until(lambda: portal.log(name) == "ready\n", LIMIT, 0.1, what="it runs")
+    until(lambda: portal.job(name)["jobStatus"].get("savedTime"), LIMIT, 0.5, what="it is known to have saved")
     portal.stop(name)
     until(lambda: "saved" in portal.log(name), LIMIT, 0.1, what="it has saved")
     task = portal.task(name)

@@ -1,4 +1,4 @@
-"""A real Docker engine behind the seven operations of ``clusters.engines.runtime``.
+"""A real Docker engine behind the eight operations of ``clusters.engines.runtime``.
 
 The Protocol says what it promises. Where an engine does what one would not expect, a comment says so. The parts of this
 room: connect and ssh (ways to an engine), attach (programs that run in containers), ports (of tasks), request (a

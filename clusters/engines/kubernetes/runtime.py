@@ -1,4 +1,4 @@
-"""A Kubernetes cluster behind the seven operations of ``clusters.engines.runtime``.
+"""A Kubernetes cluster behind the eight operations of ``clusters.engines.runtime``.
 
 One endpoint stands for all nodes of the cluster; a container is a pod in one namespace. The parts of this room:
 connect (the way to the API), kubeconfig, spec and scripts (a ContainerRequest as a pod), start, status (what a cluster

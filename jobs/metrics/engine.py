@@ -190,7 +190,8 @@ class EngineSampler:
         self._looks_at = {id: at for id, at in self._looks_at.items() if id in known}
         self._saves = {id: said for id, said in self._saves.items() if id in known}
         due = [task for task in tasks if time.monotonic() >= self._looks_at.get(task.id, 0.0)]
-        for task in due[:MOST_LOOKS] if self._meter is not None else ():
+        for task in due[:MOST_LOOKS]:
+            assert self._meter is not None, "it has told what these tasks use"
             self._looks_at[task.id] = time.monotonic() + SAVED_EVERY - 1
             try:
                 now, _, saved = self._meter.output(task.container, SAVED, SMI_SECONDS).strip().partition("\n")

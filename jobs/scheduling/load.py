@@ -204,9 +204,9 @@ class WorldLoader:
         of_jobs, of_tasks, of_leftovers = map(stamps.by_id, (jobs, tasks, leftovers), self._split)
         living = {id: stamp for id, stamp in of_jobs.items() if stamps.state_of_job(stamp) in _LIVE}
         views = self._read_jobs(living)
-        if decided:
-            ends = {id: {"decided": exit_, "grace": grace} for id, (exit_, grace) in decided.items()}
-            views = [replace(view, **ends[view.id]) if view.id in ends else view for view in views]
+        for at, job in enumerate(views):
+            if job.id in decided:
+                views[at] = replace(job, decided=decided[job.id][0], grace=decided[job.id][1])
         self._read_tasks({**of_tasks, **of_leftovers})
         by_job: dict[int, list[TaskView]] = {}
         for id in of_tasks:

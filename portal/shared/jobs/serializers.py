@@ -118,8 +118,8 @@ def _without_details(answer: shapes.JobDetail) -> shapes.JobDetail:
     status: shapes.JobStatus = {**answer["jobStatus"], **exit_report.NOT_ENDED}
     if "waitingReason" in status:
         status["waitingReason"] = None  # it may say how earlier attempts ended
-    for hidden in ("diagnosis", "endReason"):
-        status.pop(hidden, None)
+    status.pop("diagnosis", None)
+    status.pop("endReason", None)
     return {**answer, "jobStatus": status, "taskRoles": cast(dict[str, shapes.TaskRole], roles)}
 
 

@@ -114,6 +114,8 @@ class VirtualCluster(models.Model):
     user_priority = models.PositiveSmallIntegerField(default=0, db_default=0)  # how far up its users may set it
     # Hours after which what a user used counts half as much for whose turn it is; 0: only what they hold.
     share_half_life = models.PositiveSmallIntegerField(default=24, db_default=24)
+    # The most seconds that its jobs may ask for, from the notice of their end to KILL (jobs/planning/ends.py).
+    grace = models.PositiveSmallIntegerField(default=30, db_default=30)
     status = models.CharField(max_length=8, choices=Status.choices, default=Status.RUNNING)
     # What its containers may do, see clusters.engines.runtime: "pai" is in effect root on the node.
     profile = models.CharField(max_length=8, choices=Profile.choices, default=Profile.DEFAULT)

@@ -10,8 +10,9 @@ from base.models import User
 from clusters.engines.image_names import is_snapshot
 from clusters.models import VirtualCluster
 from clusters.nodes import snapshots
+from clusters.placement.shares import USUAL_GRACE
 from clusters.vcs.grants import may_use, most_priority
-from clusters.vcs.rules import DEFAULT_VC
+from clusters.vcs.rules import DEFAULT_VC, MOST_GRACE
 from jobs import dependencies, queries
 from jobs.config import jsonc
 from jobs.config.spec import JobSpec
@@ -65,6 +66,7 @@ def require_rights(user: User, spec: JobSpec, *, instead_of: Job | None = None) 
             f"The profile pai asks for rights to mount file systems, which jobs of virtual cluster {vc} may not have."
             " An admin can give it to another virtual cluster than default, on the page of virtual clusters.",
         )
+    _require_grace(vc, spec)
     if instead_of is None:
         require_priority(user, vc, spec.asked.priority)
 
@@ -79,6 +81,20 @@ def require_priority(user: User, vc: str, priority: int) -> None:
         raise NotGiven("/extras/priority", says, Mend(f"Set to {most}", "set", "/extras/priority", most))
 
 
+def _require_grace(vc: str, spec: JobSpec) -> None:
+    asked, has_seconds = spec.asked.grace, spec.asked.grace_seconds is not None
+    if not asked:
+        return
+    known = VirtualCluster.objects.filter(name=vc).values_list("grace", flat=True).first()
+    if asked > (most := USUAL_GRACE if known is None else known):
+        path = "/extras/graceSeconds" if has_seconds else "/extras/notice"
+        says = (
+            f"Jobs of virtual cluster {vc} have {most} seconds of grace at most, and this one asks for {asked}."
+            f" An admin can allow more, up to {MOST_GRACE}."
+        )
+        raise NotGiven(path, says, Mend(f"Set to {most}", "set", path, most) if has_seconds else None)
+
+
 def require_few_tasks(user: User, more: int, *, written: int = 0) -> None:
     """Raises Forbidden where the user's jobs that wait or run would have more tasks than a user may. Ask before
     anything is written, and again with what is ``written`` once the user's row is locked: who submits at the same
@@ -91,10 +107,10 @@ def require_few_tasks(user: User, more: int, *, written: int = 0) -> None:
         )
 
 
-def asks(spec: JobSpec) -> tuple[str, str, bool, str | None, int]:
+def asks(spec: JobSpec) -> tuple[object, ...]:
     """What ``require_rights`` looks at: specs that are alike in it have one answer."""
-    image = spec.image if is_snapshot(spec.image) else ""
-    return spec.effective_virtual_cluster, image, spec.wants_rdma, spec.asked.profile, spec.asked.priority
+    image, asked = spec.image if is_snapshot(spec.image) else "", spec.asked
+    return spec.effective_virtual_cluster, image, spec.wants_rdma, asked.profile, asked.priority, asked.grace
 
 
 def require_free_name(username: str, name: str, legacy: bool = False) -> None:

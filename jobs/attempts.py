@@ -1,15 +1,20 @@
-"""Opens an attempt: its row, its v1 application id, and one WAITING task for each container of the spec."""
+"""Opens an attempt: its row, its v1 application id, and one WAITING task for each container of the spec. And notes when
+it last saved."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from django.db import connection
+from django.db.models import Q
+from django.utils import timezone
 
 from base.core.bulk import insert_row, update_rows
+from base.wakes import wake
 from jobs.models import Attempt, Job, Task
+from jobs.planning.lifecycle import TASK_LIVE_STATES, JobState
 
 
 def open_attempt(job: Job, number: int, at: datetime) -> Attempt:
@@ -47,3 +52,13 @@ def _repeat(first: Task, roles: Sequence[tuple[str, int]]) -> None:
             f"FROM tasks, {table} AS task WHERE task.id = %s AND (place > 0 OR at > 0) ORDER BY place, at",
             [*(value for place, role in enumerate(roles) for value in (place, *role)), first.pk],
         )
+
+
+def note_saved(tasks: Iterable[int], at: datetime | None = None) -> None:
+    """Note that these tasks said that they saved, now or ``at``: only what came later can be lost."""
+    now = timezone.now()
+    at = min(at or now, now)
+    live = Task.objects.filter(id__in=list(tasks), state__in=TASK_LIVE_STATES)
+    jobs = Job.objects.filter(Q(saved_at=None) | Q(saved_at__lt=at), id__in=live.values("job"), state=JobState.RUNNING)
+    if jobs.update(saved_at=at, changed_at=now):
+        wake.notify("pages")

@@ -240,6 +240,7 @@ class TaskRow:
     exit: Mapping[str, Any]
     progress: str
     held_at: datetime | None
+    told_at: datetime | None
 
     @property
     def label(self) -> str:
@@ -288,6 +289,13 @@ def held_until(task: Task | TaskRow) -> datetime | None:
     if task.held_at is None or task.state != TaskState.RUNNING:
         return None
     return task.held_at + timedelta(seconds=settings.DEBUG_HOLD)
+
+
+def killed_at(job: Job, attempt: Attempt, task: Task | TaskRow) -> datetime | None:
+    """When a task that has been told to end is killed at the latest; None for any other."""
+    if task.told_at is None or task.state != TaskState.STOPPING:
+        return None
+    return task.told_at + timedelta(seconds=0 if job.stops_now else attempt.grace)
 
 
 def list_events(job: Job, *, after: int = 0) -> QuerySet[Event]:

@@ -25,12 +25,12 @@ from clusters.vcs.grants import most_priority
 from clusters.vcs.rules import DEFAULT_VC
 from jobs import admission, dependencies, queries, secrets
 from jobs.access import may_write, require_write
-from jobs.attempts import open_attempt
+from jobs.attempts import note_saved, open_attempt
 from jobs.config import edit
 from jobs.config.demands import shapes
 from jobs.config.spec import JobSpec
 from jobs.models import Event, Job, Sweep, Task
-from jobs.planning.lifecycle import JobState, TaskState
+from jobs.planning.lifecycle import TASK_LIVE_STATES, JobState, TaskState
 from jobs.reading import read
 
 
@@ -119,10 +119,34 @@ def changed_config(actor: User, job: Job, asked: edit.ChangeAsked) -> str:
     return edit.with_values(job.config, values)
 
 
-def stop(actor: User, job: Job) -> bool:
-    """Ask for the job's end. False when it has ended or somebody has asked before. Raises Unauthorized, Forbidden."""
+def stop(actor: User, job: Job, *, now: bool = False) -> bool:
+    """Ask for the job's end. Who asks for ``now``, or again once it has been told, leaves it no grace. False when it
+    has ended or that was asked before. Raises Unauthorized, Forbidden."""
     require_write(actor, job, "execute")
-    return bool(_ask_stop(actor, [job.pk]))
+    with transaction.atomic():
+        asked = bool(_ask_stop(actor, [job.pk]))
+        told = Task.objects.filter(job=job, state=TaskState.STOPPING, told_at__isnull=False)
+        if now or (not asked and told.exists()):
+            return _cut_short(actor, job) or asked
+        return asked
+
+
+def _cut_short(actor: User, job: Job) -> bool:
+    moment = timezone.now()
+    live = queries.visible_jobs().filter(pk=job.pk, state=JobState.RUNNING, stops_now=False)
+    if not live.update(stops_now=True, changed_at=moment):
+        return False
+    _record([job.pk], moment, "job.stop_now", actor.username, f"{actor.username} asked for it to end at once.")
+    _wake()
+    return True
+
+
+def saved(actor: User, job: Job) -> None:
+    """Note that the job has saved what it has done so far. Raises Unauthorized, Forbidden, Conflict."""
+    require_write(actor, job, "execute")
+    if job.state != JobState.RUNNING:
+        raise Conflict(f"{job.name} does not run, so nothing of it can be saved.")
+    note_saved(Task.objects.filter(job=job, state__in=TASK_LIVE_STATES).values_list("id", flat=True))
 
 
 def start(actor: User, job: Job) -> bool:

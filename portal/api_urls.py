@@ -12,7 +12,7 @@ import portal.nodes.paths  # noqa: F401 - makes <node:name> known
 from portal.appointments.api import Appointments, OneAppointment
 from portal.audit.api import Audit
 from portal.hosts.api import Hosts
-from portal.job.api import ExecutionType, JobConfig, JobSsh, OneJob, Position, Priority, Release
+from portal.job.api import ExecutionType, JobConfig, JobSsh, OneJob, Position, Priority, Release, Saved
 from portal.job.history import Attempts, Events, OneAttempt
 from portal.lists.api import JobList, StopJobs, Validate
 from portal.lists.api_v2 import JobConfigV2, JobListV2, ProtocolProbe
@@ -103,6 +103,7 @@ _one_job = _of_jobs(("<str:job>", OneJob))
 _job = _of_jobs(
     ("<str:job>/executionType", ExecutionType),
     ("<str:job>/release", Release),
+    ("<str:job>/saved", Saved),
     ("<str:job>/rewind", Rewind),
     ("<str:job>/priority", Priority),
     ("<str:job>/position", Position),

@@ -52,15 +52,18 @@ def resumed(chunks: Iterator[LogChunk], at: str, taken: int) -> Iterator[LogChun
 
 @dataclass(frozen=True)
 class Program:
-    """What a container shall do: write, then end with ``exit_code``, or run until stopped when that is None."""
+    """What a container shall do: write, then end with ``exit_code``, or run until stopped when that is None. One that
+    ``saves`` says so, and writes what it was told, when it is told that it ends."""
 
     stdout: bytes = b""
     stderr: bytes = b""
     exit_code: int | None = 0
     ignores_term: bool = False
+    saves: bool = False
 
 
 FOREVER = Program(exit_code=None)
+DEAF = Program(stdout=b"deaf\n", exit_code=None, ignores_term=True)
 PREFIX = "longshore-contract-"  # of the containers of these tests; those of portals may be on the same engine
 
 
@@ -285,6 +288,7 @@ class RuntimeContract:
         assert found(lab, stranger) is None
         for touch in (
             lambda: lab.runtime.stop(stranger, 1),
+            lambda: lab.runtime.tell(stranger, "SIGTERM", "{}"),
             lambda: lab.runtime.remove(stranger),
             lambda: lab.runtime.ensure(request(lab, name=stranger)),
         ):
@@ -300,7 +304,26 @@ class RuntimeContract:
         assert raised.value.reason is FaultReason.REFUSED
         assert found(lab, asked.name) is not None
 
-    # --- stop and remove ---
+    # --- tell, stop and remove ---
+
+    def test_it_tells_once_why_a_container_ends_and_hears_that_it_has_saved(self, lab: Lab) -> None:
+        note = '{\n"reason": "it\'s $HOME, \\\\ and \\"more\\""\n}\n'
+        asked = request(lab, Program(exit_code=None, saves=True))
+        lab.runtime.ensure(asked)
+        lab.runtime.tell(asked.name, "", note)
+        until(lambda: lab.runtime.tell(asked.name, "", "another note"))
+        assert text(lab.runtime.logs(asked.name, "stdout")).decode().endswith(note)
+        status = found(lab, asked.name)
+        assert status is not None and status.phase is Phase.RUNNING
+
+    def test_it_tells_with_a_signal_and_does_not_wait_for_the_end(self, lab: Lab) -> None:
+        for program, code in ((Program(stdout=b"up\n", exit_code=None), 143), (DEAF, 137)):
+            asked = request(lab, program)
+            lab.runtime.ensure(asked)
+            until(lambda name=asked.name: text(lab.runtime.logs(name, "stdout")))
+            assert not lab.runtime.tell(asked.name, "SIGTERM", "{}")
+            lab.runtime.stop(asked.name, 0 if program is DEAF else int(LIMIT))
+            assert (ended(lab, asked.name).exit_code, lab.runtime.tell(asked.name, "SIGTERM", "{}")) == (code, False)
 
     def test_it_stops_with_term(self, lab: Lab) -> None:
         asked = request(lab, Program(stdout=b"up\n", exit_code=None))
@@ -310,7 +333,7 @@ class RuntimeContract:
         assert ended(lab, asked.name).exit_code == 143
 
     def test_it_kills_what_ignores_term(self, lab: Lab) -> None:
-        asked = request(lab, Program(stdout=b"deaf\n", exit_code=None, ignores_term=True))
+        asked = request(lab, DEAF)
         lab.runtime.ensure(asked)
         until(lambda: text(lab.runtime.logs(asked.name, "stdout")))
         lab.runtime.stop(asked.name, 1)

@@ -6,7 +6,7 @@ import socket
 from contextlib import suppress
 from typing import Any
 
-from clusters.engines.runtime import File
+from clusters.engines.runtime import SAVED_FILE, TOLD_FILE, File
 from tests.contract_runtime import Lab, Program, ended, request, text
 from tests.helpers import until
 
@@ -19,6 +19,8 @@ class ShellLab(Lab):
     def argv(self, program: Program) -> tuple[str, ...]:
         lines = ["trap '' TERM"] if program.ignores_term else []
         lines += [f"cat {file.path} >&{number}" for number, file in enumerate(self.files(program), 1)]
+        if program.saves:
+            lines += [f"while [ ! -s {TOLD_FILE} ]; do sleep 0.1; done; cat {TOLD_FILE}; : >{SAVED_FILE}"]
         if program.exit_code is not None:
             lines.append(f"exit {program.exit_code}")
         else:

@@ -1,4 +1,4 @@
-"""What Longshore asks of a container engine: seven operations, their values and their errors.
+"""What Longshore asks of a container engine: eight operations, their values and their errors.
 
 Pure: no Docker, no Django. ``docker.runtime`` speaks to a real engine, ``fake.runtime`` to a dictionary; both pass the
 same contract tests (tests/contract_runtime.py). Names follow from identity, so every operation may be repeated:
@@ -7,6 +7,7 @@ same contract tests (tests/contract_runtime.py). Names follow from identity, so 
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -43,6 +44,13 @@ OWN_CODES = {220: 137, 221: 143, 223: 255}
 OUR_CODES = (KILLED_FOR_MEMORY, FOUND_PORT_TAKEN, TOLD_TO_END, *OWN_CODES)
 TERMINATED = 143  # the code of what TERM has ended
 EXIT_FILE = "/pai/log/exit-code"
+# How a container learns that it will be ended, and says that it has saved: two files, in memory, where any user may
+# write. The container is somebody's own, so what it says there is believed of that container alone.
+NOTICE_FOLDER = "/pai/notice"
+TOLD_FILE = f"{NOTICE_FOLDER}/told"  # why it ends and how long it has; there from the notice on
+SAVED_FILE = f"{NOTICE_FOLDER}/saved"  # touched whenever it has saved
+HAS_SAVED = 42  # the exit code of ``telling``
+TELLING = 5.0  # seconds after which nobody waits for ``telling`` any more
 # What a container writes to both streams before anything else. Engines throw the beginning of a long log away without a
 # word: a log that does not begin with this has lost it.
 LOG_MARK = "-- Longshore: here the log begins --"
@@ -140,6 +148,7 @@ class ContainerRequest:
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
+    grace: int = 0  # seconds that it asks for to end in, for an engine on which others may end it
     files: tuple[File, ...] = ()
     hold_file: str = ""  # for debugging: ``held`` while this file, with an exit code, exists. Needs LABEL_HOLD
     tars: tuple[Path, ...] = ()  # on this host's disk; unpacked at / before its process starts
@@ -296,6 +305,15 @@ class Progress:
     text: str
 
 
+def telling(note: str, and_then: str = "") -> list[str]:
+    """A program for a container, which writes the note, unless one is there already, and ends with HAS_SAVED if the
+    container has saved since. (Many a shell compares whole seconds, so what saved in the same one counts.)
+    ``and_then``: shell commands in between."""
+    writing = f"[ -s {TOLD_FILE} ] || (umask 022; printf %s {shlex.quote(note)} >{TOLD_FILE})"
+    lines = [writing, and_then, f"[ ! -e {SAVED_FILE} ] || [ {TOLD_FILE} -nt {SAVED_FILE} ] || exit {HAS_SAVED}"]
+    return ["/bin/sh", "-c", "\n".join(filter(None, lines))]
+
+
 class ContainerRuntime(Protocol):
     """One engine. Every method may be called from several threads and raises only ``RuntimeFault``."""
 
@@ -318,6 +336,12 @@ class ContainerRuntime(Protocol):
         ``still_wanted`` is asked right before create (after the pull) and right before start; False raises WITHDRAWN.
         When start is refused, the created container is removed before the error is raised."""
 
+    def tell(self, name: str, signal: str, note: str) -> bool:
+        """Tell what runs in a container that it will be ended: write ``note`` into TOLD_FILE, unless one is there
+        already, and send the signal ("SIGTERM"; "": none). It does not wait for the end. Returns whether the container
+        has touched SAVED_FILE since it was told; False also for one that is gone or does not run. Where the files
+        cannot be used the signal is sent all the same."""
+
     def stop(self, name: str, grace: int) -> None:
         """TERM, then KILL after ``grace`` seconds. Succeeds also when it is gone or does not run."""
 
@@ -338,7 +362,7 @@ class ContainerRuntime(Protocol):
 
 
 class Engine(ContainerRuntime, Attachable, Protocol):
-    """What a scheme of clusters.engines.schemes connects to: beside the seven operations it has images and the room
+    """What a scheme of clusters.engines.schemes connects to: beside the eight operations it has images and the room
     that they take, ways to ports, and terminals."""
 
     def import_image(self, image: str, tar: IO[bytes], changes: tuple[str, ...]) -> None: ...

@@ -15,6 +15,8 @@ from typing import NamedTuple
 
 from clusters.placement.fit import NOT_WANTED, Demand, NodeView, Placement, Wanted
 
+# Seconds from the notice of a job's end to KILL that a virtual cluster allows as long as no admin has said otherwise.
+USUAL_GRACE = 30
 Amount = Mapping[str, float]
 HALF_LIFE = 24  # hours after which what a user used counts half as much, where nobody has said another number
 _DIGITS = 4  # percents of a whole are compared: a difference beyond this digit is an error of rounding
@@ -43,6 +45,7 @@ class Right:
     user_gpus: int | None = None  # what one of its users may hold at once; None: no limit
     user_jobs: int | None = None
     share_half_life: int = HALF_LIFE  # hours; 0: of what its users used lately nothing counts
+    grace: int = USUAL_GRACE  # seconds that its jobs may ask for, between the notice of their end and KILL
     stopped: bool = False
     has_rest: bool = False  # it is guaranteed what the others are not
 
@@ -57,6 +60,7 @@ class Quota:
     user_jobs: int | None = None
     stopped: bool = False
     half_life: int = HALF_LIFE
+    grace: int = USUAL_GRACE
 
 
 def quotas(rights: Mapping[str, Right], pool: Amount, dedicated: Mapping[str, Amount]) -> dict[str, Quota]:
@@ -76,7 +80,8 @@ def quotas(rights: Mapping[str, Right], pool: Amount, dedicated: Mapping[str, Am
 def _quota(right: Right, part: Amount, pool: Amount, own: Amount) -> Quota:
     unlimited = right.max_capacity >= 100 and right.gpu_ceiling is None
     ceiling = {} if unlimited else plus(_part(pool, right.max_capacity, right.gpu_ceiling), own)
-    return Quota(plus(part, own), ceiling, right.user_gpus, right.user_jobs, right.stopped, right.share_half_life)
+    users = right.user_gpus, right.user_jobs
+    return Quota(plus(part, own), ceiling, *users, right.stopped, right.share_half_life, right.grace)
 
 
 def _part(pool: Amount, percent: float, gpus: int | None) -> Amount:

@@ -25,16 +25,18 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError, PydanticKnownError
 
+from clusters.placement.shares import USUAL_GRACE
 from clusters.placement.topology import LEVEL_NODE, MOST_LEVEL, NEAREST, Topology
-from clusters.vcs.rules import MOST_PRIORITY
+from clusters.vcs.rules import MOST_GRACE, MOST_PRIORITY
 from jobs.config import coerce, jsonc
 from jobs.config.v1_words import Error, Loc, own_error
 
 DESCRIPTION = (
     "Free storage. Known are `priority` (-100 to 100; above 0 where an admin allows it), `nodeLabels` ({label: value}),"
     ' `avoidNodes` (names), `topology` ({"prefer": level} or {"require": level}), `maxRunSeconds`, `preemptible`,'
-    ' `dependsOn` (names, or {"job", "after": "success" or "end"}), `profile` (default or pai) and `secrets` ({name:'
-    " text}); a wrong value of these is refused."
+    ' `dependsOn` (names, or {"job", "after": "success" or "end"}), `profile` (default or pai), `graceSeconds` (0 to'
+    ' 600, as far as the virtual cluster allows), `notice` ({"signal", "seconds"}) and `secrets` ({name: text}); a'
+    " wrong value of these is refused."
 )
 MOST_LABELS = 64
 MOST_AVOIDED = 100  # nodes
@@ -105,6 +107,15 @@ class Together(BaseModel):
         return self
 
 
+class Notice(BaseModel):
+    """The signal with which a task is told that it ends, and how many seconds before SIGTERM."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    signal: Literal["SIGUSR1", "SIGUSR2", "SIGINT", "SIGHUP", "SIGTERM"]
+    seconds: Annotated[int | None, BeforeValidator(coerce.integer)] = Field(None, ge=0, le=MOST_GRACE)
+
+
 class Extras(BaseModel):
     """The extras that Longshore knows, but for ``secrets`` (jobs/secrets.py)."""
 
@@ -126,12 +137,19 @@ class Extras(BaseModel):
         BeforeValidator(coerce.container),
     ] = ()
     topology: Annotated[Together | None, BeforeValidator(coerce.container)] = None
+    grace_seconds: Annotated[int | None, BeforeValidator(coerce.integer)] = Field(None, ge=0, le=MOST_GRACE)
+    notice: Annotated[Notice | None, BeforeValidator(coerce.container)] = None
 
     @property
     def closeness(self) -> Topology:
         if self.topology is None:
             return NEAREST
         return Topology(self.topology.require or self.topology.prefer or 0, self.topology.require is not None)
+
+    @property
+    def grace(self) -> int | None:
+        """The seconds between notice and KILL that it asks for; None where it says nothing of them."""
+        return USUAL_GRACE if self.grace_seconds is None and self.notice else self.grace_seconds
 
 
 NOTHING = Extras()
@@ -160,7 +178,9 @@ def errors(extras: Any, *, as_text: bool = False) -> Iterator[Error]:
     if not isinstance(extras, dict):
         return
     try:
-        yield from _twice(Extras.model_validate(extras))
+        asks = Extras.model_validate(extras)
+        yield from _twice(asks)
+        yield from _too_early(asks)
     except ValidationError as invalid:
         yield from ({**each, "loc": (*_LOC, *each["loc"])} for each in invalid.errors(include_url=False))
     sweep = coerce.container(extras.get("sweep"))
@@ -181,6 +201,14 @@ def _twice(asks: Extras) -> Iterator[Error]:
             says = f"{name} stands in dependsOn twice."
             yield own_error("duplicate", (*_LOC, "dependsOn", at), name, sentence=says, position=at)
         seen.add(name)
+
+
+def _too_early(asks: Extras) -> Iterator[Error]:
+    seconds, grace = asks.notice.seconds if asks.notice else None, asks.grace or 0
+    if seconds is not None and seconds > grace:
+        unsaid = "" if asks.grace_seconds is not None else " that it has where graceSeconds is not given"
+        says = f"notice.seconds is {seconds}, which is more than the {grace} seconds of grace{unsaid}."
+        yield own_error("notice", (*_LOC, "notice", "seconds"), seconds, sentence=says, v1="is more than graceSeconds")
 
 
 def _secrets(secrets: Any) -> Iterator[Error]:

@@ -10,12 +10,12 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from clusters.engines.runtime import File
+from clusters.engines.runtime import SAVED_FILE, TOLD_FILE, File
 
 ARGV = ("/bin/sh", "/pai/bootstrap/start.sh")
 TOKEN = "/pai/secrets/webhdfs.token"  # noqa: S105 - the path of one
 # Docker's init then signals the whole process group instead of the start script alone (tini >= 0.19, Docker >= 20.10).
-ENV = {"TINI_KILL_PROCESS_GROUP": "1"}
+ENV = {"TINI_KILL_PROCESS_GROUP": "1", "LONGSHORE_NOTICE_FILE": TOLD_FILE, "LONGSHORE_SAVED_FILE": SAVED_FILE}
 
 _SCRIPT = Path(__file__).with_name("bootstrap.sh").read_bytes()
 HELD = "/pai/bootstrap/held"  # the start script writes it when a failed isDebug container is kept

@@ -227,6 +227,7 @@ hold_for_debugging() {
     done
     echo '[INFO] no longer kept for debugging' >&2
     ls_stopping=
+    LONGSHORE_NOTICE_FILE=
 }
 
 in_words() {
@@ -240,10 +241,14 @@ in_words() {
         echo "$(($1 / 86400)) days"
     fi
 }
-if [ "$ls_hold" ] && [ "$ls_code" -ne 0 ] && [ -z "$ls_stopping" ]; then
+# The notice of its end may be another signal, by which a shell without a trap ends too.
+was_told() {
+    [ "$ls_stopping" ] || [ -s "$LONGSHORE_NOTICE_FILE" ]
+}
+if [ "$ls_hold" ] && [ "$ls_code" -ne 0 ] && ! was_told; then
     hold_for_debugging
 fi
-while [ "$ls_stopping" ] && group_lives; do
+while was_told && group_lives; do
     sleep 0.1 || sleep 1
 done
 # The command's own code, for an engine that dies right now. Of a container that ends at once an engine often misses

@@ -17,12 +17,14 @@ from jobs.containers import environment, sshkeys
 from jobs.containers.environment import TaskPlace
 from jobs.containers.launch import Launch
 from jobs.models import Job, Task
+from jobs.planning import ends
 
 _PLACED = """
     SELECT t.*, a.app_id, n.host, n.network FROM jobs_task t
     JOIN jobs_attempt a ON a.id = t.attempt_id JOIN clusters_node n ON n.name = t.node WHERE t.id = %s"""
 _JOB = """
-    SELECT j.*, a.number, u.id AS user_id FROM jobs_attempt a JOIN jobs_job j ON j.id = a.job_id
+    SELECT j.*, a.number, u.id AS user_id, b.exit_code AS last_code FROM jobs_attempt a
+    JOIN jobs_job j ON j.id = a.job_id LEFT JOIN jobs_attempt b ON b.job_id = j.id AND b.number = a.number - 1
     LEFT JOIN portal_user u ON u.username = j.username WHERE a.id = %s"""
 
 
@@ -77,4 +79,6 @@ def _shared(attempt_id: int, app_id: str) -> dict[str, Any]:
         "ssh_authorized": "".join(f"{line}\n" for line in (pair.public, *own)),
         "secrets": secrets.of(job.pk),
         "job_id": job.pk,
+        "last_end": ends.word_for(job.last_code),
+        "last_code": job.last_code,
     }

@@ -68,6 +68,8 @@ class Launch:
     ssh_key: str = ""  # the job's private key
     ssh_authorized: str = ""  # lines of authorized_keys
     secrets: Mapping[str, str] = field(default_factory=dict)
+    last_end: str = ""  # why the attempt before ended, as ends.word_for says it
+    last_code: int | None = None
     job_id: int = 0  # of the job's row: the addresses of its web pages have it
 
 
@@ -88,6 +90,7 @@ def request(
         argv=bootstrap.ARGV,
         env=_env(launch),
         labels=_labels(launch, ports),
+        grace=launch.spec.asked.grace or 0,
         files=(
             *bootstrap.files(role.command),
             *bootstrap.token_file(launch.files_token),
@@ -154,6 +157,10 @@ def _env(launch: Launch) -> dict[str, str]:
         env |= {"LONGSHORE_WEBHDFS_URL": launch.files_url, "LONGSHORE_WEBHDFS_TOKEN_FILE": bootstrap.TOKEN}
     for page in web_pages.declared(launch.spec.role(me.role), me.index):
         env[f"LONGSHORE_WEB_PATH_{page.label}"] = page.path(launch.instance, launch.job_id)
+    for prefix in ("PAI", "LONGSHORE"):
+        env[f"{prefix}_ATTEMPT"] = str(launch.attempt_number)
+        env[f"{prefix}_LAST_END"] = launch.last_end
+        env[f"{prefix}_LAST_EXIT_CODE"] = "" if launch.last_code is None else str(launch.last_code)
     if launch.hold_seconds:
         env[bootstrap.HOLD] = str(launch.hold_seconds)
     return env | bootstrap.ENV

@@ -11,14 +11,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
-from datetime import timedelta
 from functools import partial
 from typing import Any
 
 import structlog
-from django.conf import settings
 from django.db import DatabaseError, close_old_connections
-from django.db.models import F
 from django.utils import timezone
 
 from base.core.bulk import first_where, one_row
@@ -32,6 +29,8 @@ from clusters.engines.runtime import ContainerStatus, FaultReason, Progress, Run
 from clusters.nodes import refusals, snapshots
 from clusters.nodes import survey as surveying  # ``survey`` here is the order, whose address workers know
 from clusters.nodes.gone import remove_container
+from jobs.attempts import note_saved
+from jobs.config.spec import JobSpec
 from jobs.containers import claims, code_tar, delivery
 from jobs.containers.delivery import Delivery, DeliveryFault
 from jobs.containers.discard import discard_all
@@ -42,13 +41,13 @@ from jobs.diagnosis.run import diagnose, diagnose_task
 from jobs.logs import archive, retention
 from jobs.models import Attempt, Job, Task
 from jobs.planning import exits
+from jobs.planning.ends import STOP_GRACE, TERM, Step, ending_of, notice_of
 from jobs.planning.lifecycle import TASK_END_STATES, TaskState
-from jobs.planning.settle import LEASE
 from jobs.planning.world import OrderKind
 
 log = structlog.get_logger()
 
-STOP_GRACE = 10  # seconds between TERM and KILL; for an evicted job the setting EVICTION_GRACE
+SAVED_GRACE = 2  # seconds between TERM and KILL of a task that has saved since it was told that it ends
 THREADS = 128  # orders carried out at once in one worker process
 CLEAN_EVERY = 3600.0  # seconds between two times that the store is cleaned
 
@@ -100,9 +99,9 @@ def carry_out(kind: str, task: int, node: str, container: str) -> Sequence[str]:
             case OrderKind.START:
                 _start(task)
             case OrderKind.STOP:
-                _end_container(task, _STOPS)
+                _end(task, container)
             case OrderKind.RELEASE:
-                _end_container(task, _IS_RELEASED)
+                _release(task)
             case OrderKind.REMOVE:
                 remove_container(node, container)
             case OrderKind.COLLECT:
@@ -240,15 +239,39 @@ def _fault(fault: RuntimeFault) -> dict[str, Any]:
     return {"fault": {"reason": str(fault.reason), "sentence": fault.sentence, "permanent": fault.permanent}}
 
 
-def _end_container(id: int, wanted: str) -> None:
-    claim = claims.take(id, wanted, LEASE + timedelta(seconds=settings.EVICTION_GRACE))
+def _end(id: int, step: str) -> None:
+    """Carry out one step of the end of a container (jobs/planning/ends.py). A step that is not known comes from a
+    scheduler of the release before, which gave one order for all of it."""
+    claim = claims.take(id, _STOPS)
     if claim is None:
         return
-    rows = Task.objects.only("node", "container_name").annotate(decided=F("attempt__exit_code"))
-    task = rows.get(id=id)
-    grace = settings.EVICTION_GRACE if task.decided == exits.PREEMPTED else STOP_GRACE
+    facts: dict[str, Any] = {}
     try:
-        schemes.runtime_for(task.node).stop(task.container_name, grace)
+        task = Task.objects.select_related("job", "attempt").get(id=id)
+        asked = JobSpec.from_json(task.job.spec).asked
+        ending = ending_of(asked, task.attempt.grace)
+        runtime = schemes.runtime_for(task.node)
+        if task.told_at is not None and step not in (Step.LOOK, Step.TERM):
+            runtime.stop(task.container_name, 0)
+            return
+        signal = ending.signal if task.told_at is None else TERM if step == Step.TERM else ""
+        reason = str(task.attempt.exit.get("reason", ""))
+        has_saved = runtime.tell(task.container_name, signal, notice_of(ending, task.attempt.exit_code, reason))
+        facts = {"told": signal or task.told, "told_at": task.told_at or timezone.now()}
+        if has_saved:
+            note_saved([id])
+            runtime.stop(task.container_name, SAVED_GRACE)
+    finally:
+        claims.close(id, claim, **facts)
+
+
+def _release(id: int) -> None:
+    claim = claims.take(id, _IS_RELEASED)
+    if claim is None:
+        return
+    task = Task.objects.only("node", "container_name").get(id=id)
+    try:
+        schemes.runtime_for(task.node).stop(task.container_name, STOP_GRACE)
     finally:
         claims.close(id, claim)
 

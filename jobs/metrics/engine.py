@@ -22,7 +22,7 @@ import structlog
 from base.core.threads import KeptThread
 from clusters.engines import schemes
 from clusters.engines.measuring import ContainerUsage, Measurable
-from clusters.engines.runtime import RuntimeFault
+from clusters.engines.runtime import SAVED_FILE, RuntimeFault
 from jobs.metrics import gpus, places, rates, ring
 from jobs.metrics.gpus import GpuUse
 
@@ -34,6 +34,11 @@ MOST_OF_EXPORTER = 4 << 20  # bytes
 SMI_EVERY = 30.0  # seconds: running a program in a container costs its node some 50 ms
 SMI_SECONDS = 5.0
 SMI_SILENT = 600.0  # seconds before a container is asked again in which the program did not end
+SAVED_EVERY = 30.0  # seconds between two looks whether a task has said that it saved
+MOST_LOOKS = 20  # of these in one round
+# By the container's own clock: now, and when it touched the file.
+SAVED = ("/bin/sh", "-c", f"[ -e {SAVED_FILE} ] && date +%s && date -r {SAVED_FILE} +%s")
+_OLDEST = 10**9  # seconds; what a container says may be anything
 _FIRST_PAUSE, _LONGEST_PAUSE = 10.0, 60.0
 _LONGEST = 60.0  # seconds after which the thread counts as stuck
 
@@ -46,6 +51,7 @@ class TaskTarget:
     path: Path
     gpu_ids: tuple[str, ...]
     started: float | None  # seconds since 1970 by the engine's clock
+    saves: bool = False  # whether it may say that it saved
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +105,9 @@ class EngineSampler:
         self._tls_dir = tls_dir
         self._meter: Measurable | None = None
         self._before: dict[int, ContainerUsage] = {}
+        self.saved: SimpleQueue[tuple[int, float]] = SimpleQueue()  # tasks, and when they saved (seconds since 1970)
+        self._looks_at: dict[int, float] = {}  # when a task is looked at again for that (monotonic)
+        self._saves: dict[int, str] = {}  # what was seen then
         self._asks_at: dict[int, float] = {}  # when the container of a task is asked for its GPUs again (monotonic)
         self._rest = RetryDelay()
         self._exporters: dict[str, RetryDelay] = {}
@@ -137,6 +146,7 @@ class EngineSampler:
             rows.get(task.node, []).append(values)
         self._before = {task.id: used[task.container] for task in work.tasks if task.container in used}
         self._asks_at = {task.id: self._asks_at[task.id] for task in work.tasks if task.id in self._asks_at}
+        self._look_for_saves([task for task in work.tasks if task.saves and task.container in used])
         self.latest = work.at, self._write_nodes(work, rows, known) if answered else {}
 
     def _usage(self, work: Work) -> tuple[dict[str, ContainerUsage], bool]:
@@ -173,6 +183,24 @@ class EngineSampler:
         except RuntimeFault:
             self._asks_at[task.id] = time.monotonic() + SMI_SILENT
             return {}
+
+    def _look_for_saves(self, tasks: Sequence[TaskTarget]) -> None:
+        """Tell of those that have saved since they were last looked at."""
+        known = {task.id for task in tasks}
+        self._looks_at = {id: at for id, at in self._looks_at.items() if id in known}
+        self._saves = {id: said for id, said in self._saves.items() if id in known}
+        due = [task for task in tasks if time.monotonic() >= self._looks_at.get(task.id, 0.0)]
+        for task in due[:MOST_LOOKS]:
+            assert self._meter is not None, "it has told what these tasks use"
+            self._looks_at[task.id] = time.monotonic() + SAVED_EVERY - 1
+            try:
+                now, _, saved = self._meter.output(task.container, SAVED, SMI_SECONDS).strip().partition("\n")
+            except RuntimeFault:
+                self._looks_at[task.id] = time.monotonic() + SMI_SILENT
+                continue
+            if saved != self._saves.get(task.id) and now.isdecimal() and saved.isdecimal() and len(now + saved) < 40:
+                self._saves[task.id] = saved
+                self.saved.put((task.id, time.time() - min(max(0, int(now) - int(saved)), _OLDEST)))
 
     def _of_exporter(self, node: NodeTarget) -> dict[str, GpuUse]:
         rest = self._exporters.setdefault(node.name, RetryDelay())

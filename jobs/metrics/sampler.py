@@ -11,19 +11,24 @@ import contextlib
 import signal
 import threading
 import time
-from datetime import timedelta
+from collections import defaultdict
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from queue import Empty
 
 import structlog
 from django.db import DatabaseError, close_old_connections
 
+from base.core.bulk import chunks, with_ids
 from base.wakes import processes
 from base.wakes.lease import Fenced, Lease
 from clusters.models import Node
+from jobs.attempts import note_saved
+from jobs.config.spec import JobSpec
 from jobs.metrics import janitor, places, rates, ring
 from jobs.metrics.engine import EngineSampler, NodeTarget, TaskTarget, Work
 from jobs.metrics.sharing import SharedRings
-from jobs.models import Task
+from jobs.models import Job, Task
 
 log = structlog.get_logger()
 
@@ -83,6 +88,7 @@ class Sampler:
         with self.lease.writing():
             processes.record_heartbeat("sampler", self._report())
         self._write_cluster(at - EVERY)
+        self._note_saves()
         work = _work(at)
         for key in self._engines.keys() - work.keys():
             self._engines.pop(key).stop()
@@ -96,6 +102,18 @@ class Sampler:
                 self._write_idle(of_engine)
         self._shared.push(_folders(work))
         self._clean_up()
+
+    def _note_saves(self) -> None:
+        saved: dict[int, float] = {}
+        for of_engine in self._engines.values():
+            with contextlib.suppress(Empty):
+                while True:
+                    id, at = of_engine.saved.get_nowait()
+                    saved[id] = at
+        if saved:
+            with self.lease.writing():
+                for id, at in saved.items():
+                    note_saved([id], datetime.fromtimestamp(at, UTC))
 
     def _clean_up(self) -> None:
         if time.monotonic() >= self._clean_up_at:
@@ -127,17 +145,23 @@ class Sampler:
         processes.forget_process("sampler")
 
 
-_TASK = ("id", "node", "container_name", "role", "index", "gpu_ids", "container_started_at", "attempt__app_id")
+_TASK = (
+    *("id", "node", "container_name", "role", "index", "gpu_ids", "container_started_at", "attempt__app_id"),
+    "job_id",
+)
+_saves: dict[int, bool] = {}  # by job, what its config says, which never changes
 
 
 def _work(at: int) -> dict[tuple[str, str], Work]:
-    """The work of each engine, of all nodes that answer the scheduler. It takes two queries."""
+    """The work of each engine, of all nodes that answer the scheduler. It takes two queries, and one more where there
+    are new jobs."""
     tasks: dict[str, list[TaskTarget]] = {}
     rows = Task.objects.filter(state="RUNNING").exclude(container_name="").order_by("id").values_list(*_TASK)
-    for id, node, container, role, index, gpu_ids, started, app_id in rows:
+    saves = _saving({row[-1] for row in rows})
+    for id, node, container, role, index, gpu_ids, started, app_id, job in rows:
         path = places.of_task(app_id, role, index)
         since = started.timestamp() if started else None
-        target = TaskTarget(id, node, container, path, tuple(map(str, gpu_ids)), since)
+        target = TaskTarget(id, node, container, path, tuple(map(str, gpu_ids)), since, saves[job])
         tasks.setdefault(node, []).append(target)
     nodes: dict[tuple[str, str], list[NodeTarget]] = {}
     known = Node.objects.filter(health=Node.Health.READY).order_by("id")
@@ -147,6 +171,16 @@ def _work(at: int) -> dict[tuple[str, str], Work]:
     return {
         key: Work(at, [task for node in some for task in tasks.get(node.name, ())], some) for key, some in nodes.items()
     }
+
+
+def _saving(jobs: set[int]) -> dict[int, bool]:
+    """Whether a job may say that it saved: those that say how they are told to end. Looking takes a node a while."""
+    global _saves
+    _saves = {id: saves for id, saves in _saves.items() if id in jobs}
+    for some in chunks(sorted(jobs - _saves.keys())):
+        for id, spec in with_ids(Job.objects.all(), some).values_list("id", "spec"):
+            _saves[id] = JobSpec.from_json(spec).asked.grace is not None
+    return defaultdict(bool, _saves)
 
 
 def _folders(work: dict[tuple[str, str], Work]) -> set[Path]:

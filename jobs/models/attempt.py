@@ -18,6 +18,7 @@ class Attempt(models.Model):
     created_at = models.DateTimeField()
     launched_at = models.DateTimeField(null=True)
     decided_at = models.DateTimeField(null=True)
+    grace = models.PositiveSmallIntegerField(default=10, db_default=10)  # seconds from notice to KILL, once decided
     completed_at = models.DateTimeField(null=True)
     exit_code = models.IntegerField(null=True)
     # {"trigger": text, "role": name, "index": n, "reason": sentence, "exit": {...exits.Exit}, "next": what followed}
@@ -70,6 +71,9 @@ class Task(models.Model):
     container_started_at = models.DateTimeField(null=True)
     held_at = models.DateTimeField(null=True)  # isDebug: its command failed, and since then the container is kept
     released_at = models.DateTimeField(null=True)  # somebody asked for the end of the kept container
+    # Written by workers: the last signal by which it was told that it ends, and when the first one was sent.
+    told = models.CharField(max_length=8, blank=True, default="", db_default="")
+    told_at = models.DateTimeField(null=True)
     # the end
     exit_code = models.IntegerField(null=True)
     exit = models.JSONField(default=dict)  # exits.Exit as data

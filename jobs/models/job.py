@@ -20,6 +20,7 @@ class Job(models.Model):
     state = models.CharField(max_length=10, default="WAITING")  # lifecycle.JobState
     execution = models.CharField(max_length=5, choices=Execution.choices, default=Execution.START)
     stopped_by = models.CharField(max_length=64, blank=True)
+    stops_now = models.BooleanField(default=False, db_default=False)  # somebody cut its grace short
     attempt_number = models.PositiveIntegerField(default=1)
     user_retries = models.PositiveIntegerField(default=0)
     platform_retries = models.PositiveIntegerField(default=0)
@@ -48,6 +49,7 @@ class Job(models.Model):
     parked_until = models.DateTimeField(null=True)  # planning it failed with an error and is tried again then
     started_at = models.DateTimeField(null=True)  # when the current attempt was placed
     ends_by = models.DateTimeField(null=True)  # when the current attempt ends at the latest (extras.maxRunSeconds)
+    saved_at = models.DateTimeField(null=True)  # when the current attempt last said that it saved
     completed_at = models.DateTimeField(null=True)
     deleted_at = models.DateTimeField(null=True)  # hidden and its name free; purged when none of its containers runs
     # Last change of state, execution, place in the queue or of what it waits for (jobs/scheduling/stamps.py).

@@ -13,7 +13,9 @@ from datetime import datetime
 
 from clusters.engines.runtime import ContainerStatus, FaultReason, Look, Phase
 from clusters.placement.fit import NodeView
+from clusters.placement.shares import Quota
 from jobs.planning import exits, retries
+from jobs.planning.ends import grace_of
 from jobs.planning.exits import Exit
 from jobs.planning.leftovers import NOTHING, offered, quarantined, to_write
 from jobs.planning.lifecycle import TASK_END_STATES, TASK_LIVE_STATES, JobState, TaskState
@@ -51,6 +53,7 @@ def settle_job(world: World, nodes: Collection[str], job: JobView, tasks: Sequen
                 lost_after=0 if task.node in world.gone else world.lost_after,
                 memory_mb=memory.get(task.role, 0),
                 registered=task.node in nodes,
+                ending=job.ending,
             ),
         )
         for task in tasks
@@ -78,7 +81,8 @@ def settle_job(world: World, nodes: Collection[str], job: JobView, tasks: Sequen
     for task in tasks:
         order = settled.get(task.id, NO_CHANGE).order
         if order is not None and not (decided and order in (OrderKind.START, OrderKind.RELEASE)):
-            made.orders.append(Order(order, task.id, task.node, task.container_name))
+            step = settled[task.id].step
+            made.orders.append(Order(order, task.id, task.node, step or task.container_name))
     return made
 
 
@@ -193,6 +197,10 @@ def _wind_down(
     """The attempt is over: the tasks that still live must stop. Once none does, the job ends or is tried again."""
     made.changes = [change for change in made.changes if change.after in TASK_END_STATES]  # none begins to run now
     made.held, made.noted, made.released = [], [], []
+    if made.decision is not None:
+        most = world.quotas.get(job.vc, Quota()).grace
+        grace = grace_of(decided.code, job.spec.asked, most, world.eviction_grace)
+        made.decision = replace(made.decision, grace=grace)
     ended = {change.task.id for change in made.changes}
     live = [task for task in tasks if task.state not in TASK_END_STATES and task.id not in ended]
     for task in live:

@@ -235,6 +235,13 @@ def _again_at(world: World, ends: Sequence[datetime], busy: Sequence[LiveJob]) -
         for task in tasks
         if task.claimed_until is not None and is_claimed(task, world.now)
     ]
+    moments += [
+        at
+        for job, tasks in busy
+        for task in tasks
+        if task.state is TaskState.STOPPING
+        and (at := job.ending.next_step(task.told, task.told_at, task.ordered_at, world.now)[1]) is not None
+    ]
     return min((moment for moment in moments if moment > world.now), default=None)
 
 

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 
 from clusters.engines.runtime import ContainerStatus, Look, Phase
 from jobs.planning import exits
+from jobs.planning.ends import USUAL, Ending
 from jobs.planning.exits import Exit
 from jobs.planning.lifecycle import TaskState
 from jobs.planning.world import PAUSED, OrderKind, TaskView
@@ -33,6 +34,7 @@ class Settled:
     container: ContainerStatus | None = None
     gone: bool = False
     order: OrderKind | None = None
+    step: str = ""  # of an order to stop it
     held: ContainerStatus | None = None
     says: str | None = None
 
@@ -48,9 +50,11 @@ def settle(
     lost_after: float,
     memory_mb: int,
     registered: bool = True,
+    ending: Ending = USUAL,
 ) -> Settled:
     """Say what happens to a live task. ``seen`` is None when nobody has looked at its node yet; ``memory_mb`` is the
-    limit of the task; ``registered`` says whether its node still is. Raises what a fault raises that cannot be read."""
+    limit of the task; ``registered`` says whether its node still is; ``ending`` is how it is told to end. Raises what a
+    fault raises that cannot be read."""
     if not registered:
         return _lost(task, gone=True)
     if seen is None:
@@ -76,7 +80,7 @@ def settle(
         return _starting(task, container, seen, now)
     if task.state is TaskState.RUNNING:
         return _running(task, container, seen, now)
-    return _stopping(task, container, seen, now)
+    return _stopping(task, container, seen, now, ending)
 
 
 def note(container: ContainerStatus) -> str:
@@ -141,14 +145,19 @@ def _running(task: TaskView, container: ContainerStatus | None, seen: Look, now:
     return NO_CHANGE
 
 
-def _stopping(task: TaskView, container: ContainerStatus | None, seen: Look, now: datetime) -> Settled:
+def _stopping(task: TaskView, container: ContainerStatus | None, seen: Look, now: datetime, ending: Ending) -> Settled:
     if is_claimed(task, now):
         return NO_CHANGE  # a start is under way: it asks again before it creates the container, and gives up
     if container is None:
         return Settled(TaskState.STOPPED, exit=exits.task_stopped(), gone=not task.container_id)
     if container.phase is Phase.CREATED:
         return Settled(TaskState.STOPPED, exit=exits.task_stopped())  # it never ran: its container is to be removed
-    return Settled(order=OrderKind.STOP) if may_order(task, seen, now) else NO_CHANGE
+    step, at = ending.next_step(task.told, task.told_at, task.ordered_at, now)
+    if at is None or task.ordered_at is None:
+        is_due = may_order(task, seen, now)
+    else:  # an order for an earlier step is no order for this one
+        is_due = at <= now and (task.ordered_at < at or may_order(task, seen, now))
+    return Settled(order=OrderKind.STOP, step=step) if is_due else NO_CHANGE
 
 
 def _ended(task: TaskView, container: ContainerStatus, memory_mb: int) -> Settled:

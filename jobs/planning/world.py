@@ -18,6 +18,7 @@ from clusters.placement.fit import Demand, NodeView, Placement
 from clusters.placement.pace import Pace
 from clusters.placement.shares import Amount, Hold, Quota
 from jobs.config.spec import JobSpec
+from jobs.planning.ends import STOP_GRACE, Ending, ending_of
 from jobs.planning.exits import Exit
 from jobs.planning.lifecycle import JobState, TaskState
 from jobs.planning.queue.idling.rule import Idlings
@@ -54,6 +55,8 @@ class TaskView:
     finished_at: datetime | None
     held_at: datetime | None = None  # its container is held for debugging since then
     released_at: datetime | None = None  # somebody asked for its end
+    told: str = ""  # the last signal by which a worker has told it that it ends, the first one at ``told_at``
+    told_at: datetime | None = None
     progress: str = ""  # what a start that is under way waits for: its image, its files; of a task that runs PAUSED
     container_started_at: datetime | None = None  # by its engine's clock, and compared with what that engine says
 
@@ -76,6 +79,8 @@ class JobView(SchedulableJob):
     platform_retries: int = 0
     resource_retries: int = 0
     decided: Exit | None = None
+    grace: int = STOP_GRACE  # seconds between notice and KILL, once it is decided
+    stops_now: bool = False  # somebody has cut that short
     before: Streak | None = None  # how its last attempts ended, as far as it matters
     port_offset: int = 0  # of this installation, so that two of them on one node do not look at the same ports
 
@@ -86,6 +91,11 @@ class JobView(SchedulableJob):
     def alike(self, end: Exit) -> int:
         """How many attempts in a row ended in this way, with the current one, which ends so."""
         return 1 + (self.before.alike if self.before is not None and are_alike(self.before.exit, end) else 0)
+
+    @property
+    def ending(self) -> Ending:
+        """How its containers are told to end, now that its attempt is over."""
+        return ending_of(self.spec.asked, 0 if self.stops_now else self.grace)
 
     def is_over(self, now: datetime) -> bool:
         return self.ends_by is not None and self.ends_by <= now
@@ -140,6 +150,7 @@ class World:
     named: Mapping[str, int] = field(default_factory=dict)  # GPUs that live jobs ask for by the name of their type
     owners: Mapping[str, Owner] = field(default_factory=dict)  # by name of the container, where it has one
     lost_after: float = 60.0  # seconds
+    eviction_grace: int = 30  # seconds that an evicted job has which does not say how many it needs
     strangers: Mapping[tuple[str, str], datetime] = field(default_factory=dict)  # (node, container) -> first seen
     random: float = 0.5  # in [0, 1): spreads retries
 
@@ -162,8 +173,8 @@ class OrderKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Work for a worker, by id of the task; REMOVE by node and container name. For DIAGNOSE ``container`` is the
-    application id of the attempt."""
+    """Work for a worker, by id of the task; REMOVE by node and container name. For STOP ``container`` is the Step, for
+    DIAGNOSE the application id of the attempt."""
 
     kind: OrderKind
     task: int = 0
@@ -198,6 +209,7 @@ class Decision:
     trigger: str = ""  # the v1 text
     role: str = ""
     index: int | None = None
+    grace: int = STOP_GRACE  # seconds that its containers have to end
 
 
 @dataclass(frozen=True, slots=True)

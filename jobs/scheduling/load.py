@@ -50,10 +50,11 @@ from jobs.planning.world import PARK_FOR, JobView, LiveJob, Owner, TaskView, Wor
 from jobs.scheduling import columns, idlings, rests, stamps
 from jobs.scheduling.stamps import Stamp, Stamps
 
-_TASK_TIMES = ("changed_at", "ordered_at", "fact_at", "claimed_until")
+_TASK_TIMES = ("changed_at", "ordered_at", "fact_at", "claimed_until", "told_at")
 _REREAD = timedelta(seconds=60)  # after which everything is read again all the same
 _OWN_PASSES = 256  # so many passes back the loader knows when each began
 _LIVE = frozenset(map(str, (JobState.WAITING, JobState.RUNNING)))
+Decided = Mapping[int, tuple[Exit, int]]
 _PORT_OFFSET = int(settings.INSTANCE, 16) % 1_000_000
 
 
@@ -169,6 +170,7 @@ class WorldLoader:
             lengths=known_lengths() if self._rows.waiting else NO_LENGTHS,
             owners=self._owners_of(looks),
             lost_after=settings.NODE_LOST_AFTER,
+            eviction_grace=settings.EVICTION_GRACE,
             strangers=strangers,
             random=random.random(),  # noqa: S311 - spreads retries, hides nothing
         )
@@ -202,12 +204,13 @@ class WorldLoader:
             named=named_gpus(nodes),
         )
 
-    def _read(self, jobs: Stamps, tasks: Stamps, leftovers: Stamps, decided: Mapping[int, Exit]) -> _ReadRows:
+    def _read(self, jobs: Stamps, tasks: Stamps, leftovers: Stamps, decided: Decided) -> _ReadRows:
         of_jobs, of_tasks, of_leftovers = map(stamps.by_id, (jobs, tasks, leftovers), self._split)
         living = {id: stamp for id, stamp in of_jobs.items() if stamps.state_of_job(stamp) in _LIVE}
         views = self._read_jobs(living)
-        if decided:
-            views = [replace(view, decided=decided[view.id]) if view.id in decided else view for view in views]
+        for at, job in enumerate(views):
+            if job.id in decided:
+                views[at] = replace(job, decided=decided[job.id][0], grace=decided[job.id][1])
         self._read_tasks({**of_tasks, **of_leftovers})
         by_job: dict[int, list[TaskView]] = {}
         for id in of_tasks:
@@ -288,6 +291,8 @@ class WorldLoader:
                 learnt[name] = read_at + LEASE
             elif name == "fact_at":
                 learnt[name] = read_at
+            elif name == "told_at":  # of a process that begins here the clock of the day has to do
+                learnt[name] = read_at if before else read_at - max(timezone.now() - value, timedelta())
             else:
                 learnt[name] = self._own.get(value, read_at)
         view = TaskView(**{**row, **learnt, "state": TaskState(row["state"])})
@@ -313,6 +318,7 @@ class WorldLoader:
             "not_before": _after(not_before, time_of_day, read_at, retries.LONGEST_DELAY),
             "parked_until": _after(row["parked_until"], time_of_day, read_at, PARK_FOR),
             "started_at": started,
+            "saved_at": read_at - max(time_of_day - row["saved_at"], timedelta()) if row["saved_at"] else None,
             "ends_by": started + timedelta(seconds=most) if started and most else None,
         }
         learnt_of = {"avoid": before.avoid | frozenset(spec.asked.avoid_nodes), "before": before.streak}
@@ -369,10 +375,11 @@ _NAMED = """
 """
 
 
-def _decided() -> dict[int, Exit]:
-    """Read by job how attempts end that are decided and of which something still runs."""
-    rows = Attempt.objects.filter(decided_at__isnull=False, completed_at__isnull=True).values_list("job_id", "exit")
-    return {job: Exit.from_json(data["exit"]) for job, data in rows}
+def _decided() -> Decided:
+    """Read by job how attempts end that are decided and of which something still runs, and the seconds of grace."""
+    winding_down = Attempt.objects.filter(decided_at__isnull=False, completed_at__isnull=True)
+    rows = winding_down.values_list("job_id", "exit", "grace")
+    return {job: (Exit.from_json(data["exit"]), grace) for job, data, grace in rows}
 
 
 def _after(until: datetime | None, time_of_day: datetime, read_at: datetime, most: timedelta) -> datetime | None:

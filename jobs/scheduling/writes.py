@@ -190,7 +190,7 @@ def _place(plans: Sequence[JobPlan], writing: ToWrite) -> None:
     holdings.open_rows(held)
     for some in chunks([attempt.pk for attempt in attempts.values()]):
         with_ids(Attempt.objects.all(), some).update(launched_at=writing.now)
-    fresh: dict[str, Any] = dict.fromkeys(("not_before", "ends_by", "forecast", "displaced"))
+    fresh: dict[str, Any] = dict.fromkeys(("not_before", "ends_by", "forecast", "displaced", "saved_at"))
     fresh |= {"started_at": writing.now, "is_guest": False, "keeps_turn": False}
     _move_jobs(plans, JobState.RUNNING, writing.now, **fresh)
     for guests in chunks([plan.job.id for plan in plans if plan.is_guest]):
@@ -232,7 +232,7 @@ def _decide(plans: Sequence[JobPlan], writing: ToWrite) -> None:
             "reason": exit_.sentence,
             "exit": exit_.to_json(),
         }
-        rows.append((writing.now, exit_.code, told, job.id, job.attempt_number))
+        rows.append((writing.now, exit_.code, told, decision.grace, job.id, job.attempt_number))
         if plan.evicted is not None:
             writing.events += evicted_events(plan, plan.evicted, writing.now)
             continue
@@ -248,7 +248,7 @@ def _decide(plans: Sequence[JobPlan], writing: ToWrite) -> None:
         for some in chunks(victims):
             Job.objects.filter(id__in=some).update(evictions=F("evictions") + 1)
             rests.note(owner, some, writing.now)
-    _update_all(Attempt, ["decided_at", "exit_code", "exit"], ["job", "number"], rows)
+    _update_all(Attempt, ["decided_at", "exit_code", "exit", "grace"], ["job", "number"], rows)
 
 
 def _end(plans: Sequence[JobPlan], writing: ToWrite) -> None:

@@ -28,9 +28,13 @@ MOST_AT_ONCE = 100
 @own_form
 def stop_job(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
     job = _owned(request, username, name, "execute")
+    if request.method != "POST" and request.GET.get("now"):
+        effect = "Its tasks are killed at once. What they have not saved is lost."
+        asked = question(f"Stop {name} now?", effect, "Stop now", "player-stop", "Let it end", now="1")
+        return ask_to_confirm(request, job_url(username, name), nav="jobs", **asked)
     if request.method != "POST":
         return _ask_stop(request, [job], request.path, bulk=False, skipped=0)
-    stops = services.stop(user_of(request), job)
+    stops = services.stop(user_of(request), job, now=bool(request.POST.get("now")))
     return _done(request, job, f"{job.name} {'was asked to stop' if stops else 'had ended or was stopping already'}.")
 
 

@@ -74,17 +74,21 @@ class OneJob(V1View):
 
 
 class ExecutionType(V1View):
-    @extend_schema(summary="START or STOP a job", request=shapes.ExecutionValue, responses={202: Message})
+    @extend_schema(summary="START or STOP a job", request=shapes.JobExecutionValue, responses={202: Message})
     def put(self, request: Request, job: str, username: str = "") -> Response:
         row = find_job(request, username, job)
-        value = read(shapes.ExecutionValue, request).value
+        asked = read(shapes.JobExecutionValue, request)
+        value = asked.value
         user = user_of(request)
         access.require_write(user, row, "execute")
         if value not in Job.Execution.values:
             refused = BadRequest('child "value" fails because ["value" must be one of [START, STOP]]')
             refused.code = "UnknownError"  # in v1 not the schema refused it but the launcher (v1 contract, 3.8)
             raise refused
-        (services.stop if value == Job.Execution.STOP else services.start)(user, row)
+        if value == Job.Execution.STOP:
+            services.stop(user, row, now=asked.now)
+        else:
+            services.start(user, row)
         return Response({"message": f"execute job {job} successfully"}, status=202)
 
 
@@ -114,6 +118,19 @@ class Release(V1View):
         user = user_of(request)
         answer: shapes.Released = {"released": services.release(user, find_job(request, username, job))}
         return Response(answer, status=202)
+
+
+class Saved(V1View):
+    @extend_schema(
+        summary="Say that a running job has saved what it has done so far",
+        request=None,
+        responses={202: Message, **errors(401, 403, 404, 409)},
+    )
+    def put(self, request: Request, job: str, username: str = "") -> Response:
+        user = user_of(request)
+        row = find_job(request, username, job)
+        services.saved(user, row)
+        return Response({"message": f"job {row.name} has saved"}, status=202)
 
 
 class Priority(V1View):

@@ -20,6 +20,7 @@ from jobs.history.ledger import as_read
 from jobs.metrics.use import together
 from jobs.models import Attempt, Event, Job, Task
 from jobs.planning import exits
+from jobs.planning.ends import word_for
 from jobs.planning.lifecycle import JobState, TaskState
 from jobs.planning.streak import Streak, streak
 from jobs.planning.turns import Turn
@@ -35,6 +36,16 @@ _NAMES = {"ssh": "SSH", "web": "Web pages"}
 MOST_EVENTS = 100
 MOST_ATTEMPTS = 100
 MOST_KEPT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class EndingTasks:
+    """Tasks that have been told to end: when the first of them was, why, and when the last one is killed."""
+
+    told: datetime
+    until: datetime
+    word: str
+    reason: str
 
 
 class HeldTasks:
@@ -75,6 +86,7 @@ class Detail:
         self.counts = task_counts(self.attempts[0])  # of the current attempt: role -> state -> tasks
         self.attempt_text = progress.attempt_text(job, self.spec)
         self.held = _held(job, self.spec) if self.may_read_details else None
+        self.ending = _ending(job, self.attempts[0]) if self.may_read_details else None
         # How the attempts before this one failed, while the job lives.
         self.before = _before(self.attempts, self.spec) if self.may_read_details and self.is_live else None
         # Failed tasks that can be opened again: the first of them, and how many there are besides.
@@ -130,6 +142,16 @@ class Detail:
         """How long it may run, while it waits."""
         seconds = self.spec.asked.max_run_seconds
         return words.duration(seconds) if seconds is not None and self.job.state == JobState.WAITING else ""
+
+
+def _ending(job: Job, attempt: Attempt) -> EndingTasks | None:
+    if job.state != JobState.RUNNING or attempt.decided_at is None:
+        return None
+    told = Task.objects.filter(attempt=attempt, state=TaskState.STOPPING).aggregate(Min("told_at"), Max("told_at"))
+    last = Task(state=TaskState.STOPPING, told_at=told["told_at__max"])
+    if (until := queries.killed_at(job, attempt, last)) is None:
+        return None
+    return EndingTasks(told["told_at__min"], until, word_for(attempt.exit_code), attempt.exit.get("reason", ""))
 
 
 def _held(job: Job, spec: JobSpec) -> HeldTasks | None:

@@ -20,7 +20,7 @@ from base.core.values import V1Answer, absent, called
 from clusters.nodes.serializers import Resources
 from clusters.vcs import services
 from clusters.vcs.queries import VcView, load_vcs
-from clusters.vcs.rules import DEFAULT_VC, MOST_HALF_LIFE, MOST_PRIORITY
+from clusters.vcs.rules import DEFAULT_VC, MOST_GRACE, MOST_HALF_LIFE, MOST_PRIORITY
 from portal.shared.api.bodies import Flag, Number, Quota, ShortText, V1Body, WholeNumber, invalid_value, read
 from portal.shared.api.openapi import Message, errors
 from portal.shared.api.v1 import V1View, fields, message_response, plain
@@ -33,6 +33,7 @@ _PRIORITY = "How far up its users may set the priority of a job; an admin may le
 _HALF_LIFE = (
     "Hours after which what a user used counts half as much for whose job is next; 0: only what they hold counts."
 )
+_GRACE = "The most seconds that its jobs may ask for, from the notice of their end on (extras.graceSeconds)."
 _NODES = "Names of the nodes that are its own; all others are the pool, which all virtual clusters share."
 MOST = 2**31 - 1
 
@@ -82,6 +83,7 @@ class VcObject(V1Answer):
     userCaps: UserCaps = called("row")
     userPriority: int = called("row.user_priority", description=_PRIORITY)
     shareHalfLifeHours: int = called("row.share_half_life", description=_HALF_LIFE)
+    graceSeconds: int = called("row.grace", description=_GRACE)
     logRetention: LogRetention = called("row")
 
 
@@ -114,6 +116,7 @@ class VcLimits(V1Body):
     share_half_life: WholeNumber = Field(
         default_factory=absent, ge=0, le=MOST_HALF_LIFE, alias="shareHalfLifeHours", description=_HALF_LIFE
     )
+    grace: WholeNumber = Field(default_factory=absent, ge=0, le=MOST_GRACE, alias="graceSeconds", description=_GRACE)
     log_retention: RetentionChange = Field(default_factory=absent, description="Of logs that stay.")
 
     def settings(self) -> dict[str, Any]:
@@ -182,7 +185,7 @@ class OneVirtualCluster(V1View):
     )
     def put(self, request: Request, vc: str) -> Response:
         """What the body does not name stays. A body of nothing but `storeQuota`, `userCaps`, `userPriority`,
-        `shareHalfLifeHours` and `logRetention` may also go to the virtual cluster `default`."""
+        `shareHalfLifeHours`, `graceSeconds` and `logRetention` may also go to the virtual cluster `default`."""
         if vc == DEFAULT_VC and _is_of_default(request):
             user = user_of(request)
             services.change_settings(user, vc, read(VcLimits, request).settings())

@@ -10,7 +10,7 @@ from django.http import QueryDict
 
 from base.core import words
 from clusters.models import Node, VirtualCluster
-from clusters.placement.shares import HALF_LIFE
+from clusters.placement.shares import HALF_LIFE, USUAL_GRACE
 from clusters.vcs.queries import VcView
 from clusters.vcs.services import OF_DEFAULT
 from portal.shared.api.bodies import limits
@@ -38,6 +38,7 @@ class SettingsForm:
     user_jobs: str = ""
     user_priority: str = ""
     share_half_life: str = ""
+    grace: str = ""
     store_quota: str = ""
     log_days: str = ""
     log_gigabytes: str = ""
@@ -71,6 +72,7 @@ class SettingsForm:
             **numbers,
             "user_priority": numbers["user_priority"] or 0,
             "share_half_life": HALF_LIFE if numbers["share_half_life"] is None else numbers["share_half_life"],
+            "grace": USUAL_GRACE if numbers["grace"] is None else numbers["grace"],
             "store_quota": words.quota_in(self.store_quota) if self.store_quota else None,
             "profile": self.profile or VirtualCluster.Profile.DEFAULT,
             "rdma": self.rdma,

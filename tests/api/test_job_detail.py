@@ -118,6 +118,8 @@ def test_it_shows_the_tasks_of_a_running_job(api: Api, alice: User) -> None:
         "exitReason": None,
         "note": None,
         "heldUntil": None,
+        "toldTime": None,
+        "endsBy": None,
     }
 
 

@@ -45,6 +45,7 @@ class Behaviour:
     stdout: tuple[bytes, ...] = ()
     stderr: tuple[bytes, ...] = ()
     ignores_term: bool = False
+    saves: bool = False  # when it is told that it ends, and writes what it was told
     pull: tuple[Progress, ...] = ()
     pull_fault: RuntimeFault | None = None
     create_fault: RuntimeFault | None = None
@@ -64,6 +65,7 @@ class FakeContainer:
     given_again: int = 0  # how often the engine gives its log once more to those who follow it
     log_fault: RuntimeFault | None = None  # in place of the end of its log
     terminals: list[FakeTerminal] = field(default_factory=list)
+    signals: list[str] = field(default_factory=list)  # that it was told its end by
 
 
 class FakeHost:
@@ -208,6 +210,15 @@ class FakeHost:
     def request_of(self, name: str) -> ContainerRequest:
         """What the container was made from."""
         return self._containers[name].request
+
+    def signals_of(self, name: str) -> list[str]:
+        """The signals by which the container was told that it ends."""
+        return list(self._containers[name].signals)
+
+    def touch(self, name: str, path: str) -> None:
+        """The container writes a file."""
+        with self._changed:
+            self._containers[name].files[path] = b""
 
     def files_of(self, name: str) -> dict[str, bytes]:
         """The files put into the container, by path."""

@@ -19,6 +19,8 @@ from clusters.engines.attach import MARK
 from clusters.engines.image_names import canonical
 from clusters.engines.runtime import (
     LABEL_TASK,
+    SAVED_FILE,
+    TOLD_FILE,
     ContainerRequest,
     ContainerStatus,
     DiskUse,
@@ -82,6 +84,25 @@ class FakeRuntime(FakeInventory):
         guard(still_wanted)
         self.step(request.name, "start")
         return self._start(found)
+
+    def tell(self, name: str, signal: str, note: str) -> bool:
+        with self._changed:
+            self._enter("tell")
+            container = self._own(name)
+            if container is None or container.status.phase is not Phase.RUNNING:
+                return False
+            if TOLD_FILE not in container.files:
+                container.files.pop(SAVED_FILE, None)  # what was saved before counts no more
+                container.files[TOLD_FILE] = note.encode()
+            saved = SAVED_FILE in container.files
+            if container.behaviour.saves and not saved:
+                container.files[SAVED_FILE] = b""
+                self._write(container, "stdout", container.files[TOLD_FILE])
+            container.signals += [signal] if signal else []
+            if signal == "SIGTERM" and not container.behaviour.ignores_term:
+                kept = container.status.held_code if container.status.held else None
+                self._exit(container, EXIT_TERM if kept is None else kept)
+            return saved
 
     def stop(self, name: str, grace: int) -> None:
         with self._changed:

@@ -36,6 +36,7 @@ class FakeLab:
             stdout=tuple(program.stdout.splitlines(keepends=True)),
             stderr=tuple(program.stderr.splitlines(keepends=True)),
             ignores_term=program.ignores_term,
+            saves=program.saves,
         )
         self.runtime.behave(behaviour, contains=word)
         return ("sh", "-c", word)

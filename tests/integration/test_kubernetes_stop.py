@@ -24,7 +24,7 @@ from cryptography.x509.oid import NameOID
 from clusters.engines.kubernetes import connect, execs, runtime
 from clusters.engines.kubernetes.connect import ClusterApi
 from clusters.engines.kubernetes.runtime import KubernetesRuntime
-from clusters.engines.runtime import LABEL_TASK, RuntimeFault
+from clusters.engines.runtime import HAS_SAVED, LABEL_TASK, RuntimeFault
 from tests.helpers import LIMIT
 
 ENDPOINT = "kubernetes://lab/jobs"
@@ -37,6 +37,7 @@ class Api:
     def __init__(self, program: Program) -> None:
         self.program, self.phase, self.deleted = program, "running", 0
         self.labels = {LABEL_TASK: "7"}
+        self.commands: list[str] = []
 
     def pod(self) -> dict[str, Any]:
         state = {"running": {"startedAt": "2026-11-20T10:00:00Z"}}
@@ -61,6 +62,7 @@ class Api:
     async def exec(self, request: web.Request) -> web.WebSocketResponse:
         socket = web.WebSocketResponse(protocols=(execs.PROTOCOL,))
         await socket.prepare(request)
+        self.commands.append(request.query.getall("command")[-1])
         await self.program(self, socket)
         await socket.close()
         return socket
@@ -69,6 +71,11 @@ class Api:
 async def ends_the_task(api: Api, socket: web.WebSocketResponse) -> None:
     api.phase = "ended"
     await socket.send_bytes(b"\x03" + json.dumps({"status": "Success"}).encode())
+
+
+async def has_saved(api: Api, socket: web.WebSocketResponse) -> None:
+    causes = [{"reason": "ExitCode", "message": str(HAS_SAVED)}]
+    await socket.send_bytes(b"\x03" + json.dumps({"status": "Failure", "details": {"causes": causes}}).encode())
 
 
 async def does_nothing(api: Api, socket: web.WebSocketResponse) -> None:
@@ -179,6 +186,32 @@ def test_a_pod_of_somebody_else_is_not_touched(served: Callable[[Program], Api],
     with pytest.raises(RuntimeFault):
         engine.remove("p")
     assert (api.phase, api.deleted) == ("running", 0)
+
+
+@pytest.mark.parametrize(("program", "saved"), [(has_saved, True), (does_nothing, False), (ends_the_task, False)])
+def test_a_task_that_is_told_says_whether_it_has_saved(
+    program: Program, saved: bool, served: Callable[[Program], Api], tmp_path: Path
+) -> None:
+    api = served(program)
+    assert KubernetesRuntime(ENDPOINT, tmp_path, timeout=LIMIT).tell("p", "SIGUSR1", "{}") is saved
+    [asked] = [each for each in api.commands if "kill" in each]
+    assert asked.index("/pai/notice/told") < asked.index("kill -USR1 1; kill -USR1 -1") < asked.index("saved")
+
+
+def test_a_task_that_has_ended_is_told_nothing(served: Callable[[Program], Api], tmp_path: Path) -> None:
+    api = served(has_saved)
+    api.phase = "ended"
+    assert not KubernetesRuntime(ENDPOINT, tmp_path, timeout=LIMIT).tell("p", "SIGTERM", "{}")
+    assert api.commands == []
+
+
+@pytest.mark.parametrize("program", [never_ends, writes_for_ever])
+def test_who_does_not_end_is_not_waited_for_when_it_is_told(
+    program: Program, served: Callable[[Program], Api], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runtime, "TELLING", 0.3)
+    served(program)
+    assert not KubernetesRuntime(ENDPOINT, tmp_path, timeout=LIMIT).tell("p", "SIGTERM", "{}")
 
 
 def test_what_a_program_writes_without_end_is_not_kept(served: Callable[[Program], Api], tmp_path: Path) -> None:

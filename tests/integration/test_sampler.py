@@ -301,3 +301,28 @@ def exporter() -> Iterator[str]:
     server.shutdown()
     thread.join()
     server.server_close()
+
+
+def test_it_tells_when_a_job_that_asked_for_it_last_saved(hosts: Hosts, sampler: Sampler) -> None:
+    job, runtime = running(hosts)
+    other, unasked = running(hosts, name="n2")
+    Job.objects.filter(pk=job.pk).update(spec={**job.spec, "extras": {"graceSeconds": 20}})
+    for said in ("", "nothing of the kind", "1\n", f"{'9' * 50}\n1\n"):
+        runtime.programs["/bin/sh"] = unasked.programs["/bin/sh"] = said
+        saves_seen(sampler)
+    assert not Job.objects.exclude(saved_at=None).exists()
+    runtime.programs["/bin/sh"] = unasked.programs["/bin/sh"] = "1000\n940\n"
+    saves_seen(sampler)
+    job.refresh_from_db()
+    assert job.saved_at is not None and 60 <= (timezone.now() - job.saved_at).total_seconds() < 60 + LIMIT
+    saves_seen(sampler)
+    before, job.saved_at = job.saved_at, Job.objects.get(pk=job.pk).saved_at
+    assert job.saved_at == before and Job.objects.get(pk=other.pk).saved_at is None and unasked.calls["output"] == 0
+
+
+def saves_seen(sampler: Sampler) -> None:
+    """Two rounds: in the first it is looked at, in the second noted."""
+    for one in sampler._engines.values():
+        one._looks_at.clear()
+    tick(sampler, AT)
+    tick(sampler, AT + 10)

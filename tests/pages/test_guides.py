@@ -46,5 +46,5 @@ def test_the_page_of_a_job_leads_to_how_it_is_told_to_end(browse: Callable[[User
     assert 'href="/guides/use/ending"' in browse(alice).get("/jobs/alice/train").content.decode()
     told = browse(alice).get("/guides/use/ending").content.decode()
     assert f"stops or deletes the job</td><td>{STOP_GRACE} seconds" in told
-    assert 'href="/guides/use/files"' in told and "<h1>How a job is told to end</h1>" in told
+    assert 'href="/guides/use/files"' in told and "<h1>How a job is told to end, and goes on where it was</h1>" in told
     assert f"</code>: {settings.EVICTION_GRACE} seconds, unless an admin" in told

@@ -27,7 +27,7 @@ CROWDED = {
     "base/core": 13,
     "clusters/engines/docker": 16,
     "clusters/engines/kubernetes": 15,
-    "jobs/planning": 13,
+    "jobs/planning": 14,
     "portal/job": 14,
 }
 

@@ -10,6 +10,8 @@ from django.conf import settings
 
 from base.accounts import budget, services
 from clusters.nodes import snapshots
+from clusters.placement.shares import USUAL_GRACE
+from clusters.vcs.rules import MOST_GRACE
 from jobs.config import extras, problems, spec
 from jobs.config.sweep import parameters
 from jobs.planning.streak import MOST
@@ -33,6 +35,7 @@ ROWS = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|", (USE / "limits.md").read_te
         ("jobs that a job waits for", (extras.MOST_AWAITED,)),
         ("tasks that you submit", (budget.ROWS, budget.ROWS_BACK)),
         ("seconds of CPU", (int(budget.SECONDS),)),
+        ("seconds from the notice", (USUAL_GRACE, MOST_GRACE)),
         ("jobs of a sweep", (parameters.MOST, sweeps.MOST_TASKS)),
         ("parameters of a sweep", (parameters.MOST_PARAMETERS,)),
         ("drafts", (drafts.MOST, drafts.KEPT.days)),

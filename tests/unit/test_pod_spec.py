@@ -169,3 +169,12 @@ def test_the_first_process_keeps_the_streams_apart_and_ends_as_its_command(
     mark = f"{LOG_MARK}\n".encode()
     assert (done.returncode, done.stdout, said) == (code, mark + b"out\n", mark + b"err\n")
     assert Path(file.path).stat().st_mode & 0o777 == 0o750
+
+
+def test_a_pod_that_somebody_else_deletes_has_the_grace_that_it_asks_for() -> None:
+    assert [made(grace=grace)["terminationGracePeriodSeconds"] for grace in (0, 10, 300)] == [30, 30, 300]
+
+
+def test_any_user_of_it_may_say_that_it_has_saved() -> None:
+    [name] = [mount["name"] for mount in main()["volumeMounts"] if mount["mountPath"] == "/pai/notice"]
+    assert {"name": name, "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}} in made()["volumes"]

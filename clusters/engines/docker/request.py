@@ -18,7 +18,7 @@ from docker.types import DeviceRequest, LogConfig, Mount, Ulimit
 
 from clusters.engines.docker.connect import SLOW, ask
 from clusters.engines.docker.errors import translated
-from clusters.engines.runtime import LABEL_HOLD, LOG_MARK, ContainerRequest, File, Progress
+from clusters.engines.runtime import LABEL_HOLD, LOG_MARK, NOTICE_FOLDER, ContainerRequest, File, Progress
 
 EVERY = 1.0  # seconds between two reports of progress
 CPU_PERIOD = 100_000  # microseconds
@@ -66,7 +66,7 @@ def create_arguments(api: APIClient, request: ContainerRequest, *, fuse: bool) -
             memswap_limit=request.memory_mb << 20,
             shm_size=request.shm_mb << 20,
             oom_score_adj=1000,  # a node short of memory ends a job before its own services (v1 contract, 5.4)
-            tmpfs={path.rpartition("/")[0]: "mode=1777,size=1m" for path in (*dict(handed), *secrets)},
+            tmpfs=dict.fromkeys(_memory_folders([*dict(handed), *secrets]), "mode=1777,size=1m"),
             pids_limit=request.pids_limit,
             device_requests=_gpus(request),
             log_config=LOG,
@@ -75,6 +75,11 @@ def create_arguments(api: APIClient, request: ContainerRequest, *, fuse: bool) -
             **_security(request, fuse),
         ),
     }
+
+
+def _memory_folders(paths: Iterable[str]) -> list[str]:
+    """The folders of files that the container writes at its start, and that of its notice."""
+    return [NOTICE_FOLDER, *(path.rpartition("/")[0] for path in paths)]
 
 
 def _labels(request: ContainerRequest, *, marked: bool) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""A real Docker engine behind the seven operations of ``clusters.engines.runtime``.
+"""A real Docker engine behind the eight operations of ``clusters.engines.runtime``.
 
 The Protocol says what it promises. Where an engine does what one would not expect, a comment says so. The parts of this
 room: connect and ssh (ways to an engine), attach (programs that run in containers), ports (of tasks), request (a
@@ -25,6 +25,7 @@ from docker.errors import APIError, NotFound
 
 from clusters.engines.docker.attach.dial import PipeDialer
 from clusters.engines.docker.attach.program import DockerTerminals
+from clusters.engines.docker.attach.telling import has_saved
 from clusters.engines.docker.connect import SLOW, ask, checked, said_at, url
 from clusters.engines.docker.errors import translated
 from clusters.engines.docker.events import EventWindows
@@ -58,6 +59,7 @@ from clusters.engines.runtime import (
     gone,
     guard,
     stranger,
+    telling,
 )
 
 OURS = json.dumps({"label": [LABEL_TASK]})
@@ -136,6 +138,18 @@ class DockerRuntime(DockerImages, DockerTerminals):
                 if self._find(api, request):
                     self._discard(api, request.name)
                 raise
+
+    def tell(self, name: str, signal: str, note: str) -> bool:
+        with self._slow() as api:
+            status = self._own(api, name)
+            if status is None or status.phase is not Phase.RUNNING:
+                return False
+            with translated(self.endpoint):
+                saved = has_saved(api, name, telling(note))
+                with suppress(NotFound, APIError if not signal else NotFound):
+                    if signal:
+                        api.kill(name, signal)
+                return saved
 
     def stop(self, name: str, grace: int) -> None:
         with self._slow() as api:

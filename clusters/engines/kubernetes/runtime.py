@@ -1,4 +1,4 @@
-"""A Kubernetes cluster behind the seven operations of ``clusters.engines.runtime``.
+"""A Kubernetes cluster behind the eight operations of ``clusters.engines.runtime``.
 
 One endpoint stands for all nodes of the cluster; a container is a pod in one namespace. The parts of this room:
 connect (the way to the API), kubeconfig, spec and scripts (a ContainerRequest as a pod), start, status (what a cluster
@@ -28,7 +28,9 @@ from clusters.engines.kubernetes.logs import Lines, pod_log, since_second
 from clusters.engines.kubernetes.start import PATIENCE, PodStart
 from clusters.engines.kubernetes.status import has_ended, is_gone, read
 from clusters.engines.runtime import (
+    HAS_SAVED,
     LABEL_TASK,
+    TELLING,
     ContainerRequest,
     ContainerStatus,
     DiskUse,
@@ -41,6 +43,7 @@ from clusters.engines.runtime import (
     Stream,
     gone,
     stranger,
+    telling,
 )
 
 DIAL = 3.0  # seconds
@@ -99,6 +102,17 @@ class KubernetesRuntime(execs.PodTerminals):
             if fault.reason not in (FaultReason.UNREACHABLE, FaultReason.WITHDRAWN):
                 self._discard(request)
             raise
+
+    def tell(self, name: str, signal: str, note: str) -> bool:
+        if self._running(name) is None:
+            return False
+        argv = telling(note, scripts.signal(signal) if signal else "")
+        try:
+            return execs.run(self._cluster, spec.pod_name(name), argv, TELLING)[0] == HAS_SAVED
+        except RuntimeFault:
+            if self._running(name) is not None:
+                raise
+            return False
 
     def stop(self, name: str, grace: int) -> None:
         """Stop the container from inside, since a pod that is deleted takes its exit code and its log along. The shell

@@ -27,8 +27,14 @@ umask 0
 mkfifo {PIPE} || exit 1
 exec cat {PIPE}"""
 
-# For pods that somebody else deletes: a kubelet signals the first process alone.
-SIGNAL_ALL = "kill -TERM 1; kill -TERM -1"
+
+def signal(name: str) -> str:
+    """Send a signal such as SIGTERM to all processes of the container; a kubelet would to the first one alone."""
+    word = name.removeprefix("SIG")
+    return f"kill -{word} 1; kill -{word} -1"
+
+
+SIGNAL_ALL = signal("SIGTERM")  # for pods that somebody else deletes
 
 
 def stop(grace: int) -> str:

@@ -20,6 +20,7 @@ from clusters.engines.runtime import (
     CAPABILITIES,
     LABEL_INSTANCE,
     LABEL_TASK,
+    NOTICE_FOLDER,
     ContainerRequest,
     FaultReason,
     RuntimeFault,
@@ -31,7 +32,7 @@ MAIN, STDERR, CODE = "main", "stderr", "code"  # the containers of a pod
 NAME = "longshore.container"  # an annotation: the container's name, which may be no name for a pod
 MOST_SECRET = 1_000_000  # bytes of all files of a Secret; Kubernetes takes 2**20
 HELD_EVERY = 5  # seconds between two looks for the hold file
-LEAVE = 30  # seconds that a pod has to end when somebody else deletes it
+LEAVE = 30  # seconds that a pod has at least to end in when somebody else deletes it
 CODE_PATH = "pai/code"  # where tars are unpacked to, in the stage and in the container
 _LONGEST_NAME = 63  # letters of a pod's name that is also its host's
 _HASH = 8
@@ -82,7 +83,7 @@ def pod(request: ContainerRequest) -> Json:
             "enableServiceLinks": False,
             "hostNetwork": not bridge,
             "dnsPolicy": "ClusterFirst" if bridge else "Default",
-            "terminationGracePeriodSeconds": LEAVE,
+            "terminationGracePeriodSeconds": max(LEAVE, request.grace),
             "tolerations": _tolerations(request),
             **({"affinity": _pinned(request.host)} if request.host else {}),
             **({"imagePullSecrets": [{"name": pull_name(request.name)}]} if request.auth else {}),
@@ -225,6 +226,7 @@ def _volumes(request: ContainerRequest) -> list[Json]:
 def _memory_folders(request: ContainerRequest) -> list[tuple[str, str]]:
     """The folders of files that are handed over or secret: in memory, and any user may write there."""
     folders = dict.fromkeys(file.path.rpartition("/")[0] for file in request.files if file.handed or file.secret)
+    folders |= {NOTICE_FOLDER: None}
     return [(f"memory-{nth}", folder) for nth, folder in enumerate(folders)]
 
 

@@ -43,6 +43,8 @@ def save(state: dict[str, float], output: str) -> None:
     """Whoever reads it meanwhile finds the state before, whole."""
     STATE.write_text(json.dumps(state))
     store.put(STATE, f"{output}/state.json")
+    if saved := os.environ.get("LONGSHORE_SAVED_FILE"):
+        Path(saved).touch()  # what was done until now is not lost if the task ends
     print(f"saved step {state['step']}", flush=True)
 
 

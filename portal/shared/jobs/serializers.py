@@ -104,6 +104,11 @@ def job_answer(request: Request, job: Job, name: str, *, explain: bool = True) -
         del status["waitingReason"]
     if status["diagnosis"] is None or not may_read:
         del status["diagnosis"]
+    if job.state == JobState.RUNNING:
+        if job.saved_at:
+            status["savedTime"] = milliseconds(job.saved_at) or 0
+        if attempt.decided_at and may_read:
+            status["endReason"] = attempt.exit.get("reason", "")
     roles = task_roles(job, attempt, tasks, base_url) if is_placed else {}
     if not may_read:
         status = {**status, **exit_report.NOT_ENDED}
@@ -146,7 +151,7 @@ def task_roles(job: Job, attempt: Attempt, tasks: Sequence[TaskRow], base_url: s
             logs[task.role] = f"{base_url}/api/v1{log_path(job, task.role, '~~', attempt.number)}".rsplit("~~", 1)
         before, after = logs[task.role]
         log = f"{before}{task.index}{after}"
-        roles[task.role]["taskStatuses"].append(_task(attempt, spec, task, bits, log))
+        roles[task.role]["taskStatuses"].append(_task(job, attempt, spec, task, bits, log))
     return roles
 
 
@@ -229,7 +234,7 @@ def _trigger_container(job: Job, attempt: Attempt) -> str | None:
 
 
 def _task(
-    attempt: Attempt, spec: JobSpec, task: TaskRow, bits: Mapping[tuple[str, str], int], log: str
+    job: Job, attempt: Attempt, spec: JobSpec, task: TaskRow, bits: Mapping[tuple[str, str], int], log: str
 ) -> shapes.TaskStatus:
     placed = bool(task.node)
     return {
@@ -245,6 +250,8 @@ def _task(
         "exitReason": (task.exit or {}).get("sentence"),
         "note": task.progress or None,
         "heldUntil": milliseconds(queries.held_until(task)),
+        "toldTime": milliseconds(task.told_at),
+        "endsBy": milliseconds(queries.killed_at(job, attempt, task)),
     }
 
 

@@ -17,7 +17,7 @@ from base.core.errors import Problem
 from base.core.values import Moment, OrNull, V1Answer, called, one_of
 from clusters.vcs.rules import MOST_PRIORITY
 from jobs.waiting.reason import BlockerItem, Milliseconds, Reason, WaitingReason
-from portal.shared.api.bodies import FilledText, V1Body, WholeNumber
+from portal.shared.api.bodies import FilledText, Flag, V1Body, WholeNumber
 from portal.shared.jobs.exit_report import ExitReport
 
 MOST_STOPPED = 1_000  # jobs that one request stops
@@ -174,6 +174,8 @@ class AttemptDiagnosis(TypedDict):
 
 class JobStatus(JobSummary, App):
     virtualCluster: str
+    savedTime: NotRequired[Annotated[Milliseconds, Field(description="When the running attempt last saved.")]]
+    endReason: NotRequired[Annotated[str, Field(description="Why its tasks are told to end, while they end.")]]
     diagnosis: NotRequired[
         Annotated[AttemptDiagnosis | None, Field(description="Of an attempt that failed, once it is there.")]
     ]
@@ -192,6 +194,8 @@ class HiddenOfTask(TypedDict):
         str | None, Field(description="What its start waits for, or that somebody has paused its container.")
     ]
     heldUntil: Annotated[Milliseconds | None, Field(description="Kept for debugging until then.")]
+    toldTime: Annotated[Milliseconds | None, Field(description="When it was told to end (docs/use/ending.md).")]
+    endsBy: Annotated[Milliseconds | None, Field(description="Told to end, it is killed then at the latest.")]
 
 
 class TaskStatus(HiddenOfTask):
@@ -291,6 +295,10 @@ class JobNames(V1Body):
 class StoppedJobs(TypedDict):
     stopped: Annotated[list[str], Field(description="They were asked to end now")]
     left: Annotated[list[str], Field(description="They had ended, were ending already, or are not there")]
+
+
+class JobExecutionValue(ExecutionValue):
+    now: Flag = Field(False, description="With STOP: its tasks get no grace, or no more of it.")
 
 
 class PriorityValue(V1Body):

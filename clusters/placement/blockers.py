@@ -135,7 +135,7 @@ def _nearest_domain(offered: Sequence[FreeNode], demands: Sequence[Demand]) -> B
         (short, path, says) for path, frees in parts for short, says in [_lacks(frees, demands, tasks)]
     )
     says = f"{asked.says}. The nearest is {'/'.join(path)}, with {there}."
-    return Blocker("topology", says, need=str(len(demands)))
+    return Blocker("topology", says)
 
 
 def domains_of(frees: Iterable[FreeNode], asked: Topology) -> dict[tuple[str, ...], list[FreeNode]]:

@@ -22,6 +22,7 @@ from clusters.placement.shares import (
     nodes_without,
     pool_totals,
     quotas,
+    taken,
 )
 from jobs.planning.queue import reclaim
 from jobs.planning.queue.idling.rule import Idling
@@ -142,14 +143,27 @@ def test_no_virtual_cluster_is_above_its_ceiling_and_no_user_above_their_cap(
 
 
 def would_fit(before: Play, made: list[Turn[Played]], turn: Turn[Played], gone: list[Runner[Played]]) -> bool:
-    """Whether the job of this turn fits beside those whose turn was before, and beside what is kept for others."""
+    """Whether the job of this turn fits beside those whose turn was before, and beside what is kept for others, with
+    GPUs of any types that its limits allow: its ceiling, and its guarantee where others are evicted for that."""
     free = FreeNodes(nodes_without(before.views(), [hold for one in gone for hold in one.holds]))
+    queue, vc, ids, use = turn.queue, turn.job.vc, {one.job.id for one in gone}, dict[str, float]()
+    for one, _ in before.running.values():
+        add(use, before.amount(one) if one.vc == vc and one.id not in ids else {})
     for other in made[: made.index(turn)]:
         if other.move is Move.GO:
             free.take(other.job.shape, other.placements)
+            add(use, queue.amount(other.job, other.placements) if other.job.vc == vc else {})
         elif other.reservation is not None:
             free.set_aside(other.reservation.demands, other.reservation.nodes)
-    return free.place(turn.job.shape, turn.job.id, vc=turn.job.vc) is not None
+    quota, shape = before.quotas[vc], turn.job.shape
+    is_owner = not all(one.job.is_guest for one in turn.victims)
+    for demands in (shape, *queue.typed(shape, quota.guarantee, use), *queue.typed(shape, quota.ceiling, use)):
+        placements = free.copy().place(demands, turn.job.id, vc=vc)
+        amount = taken(shape, placements, turn.queue.scene.gpu_types) if placements else {}
+        is_within_limits = not above_ceiling(use, amount, quota) and (not is_owner or is_within(use, amount, quota))
+        if placements and is_within_limits:
+            return True
+    return False
 
 
 @worlds

@@ -18,8 +18,6 @@ from jobs.planning.queue.reclaim import Fit
 from jobs.planning.queue.reservations import UNKNOWN
 from jobs.planning.queue.scene import JobT, Runner, holds_at
 
-Way = tuple[Sequence[Demand], Sequence[Runner[JobT]], Sequence[Placement]]
-
 
 @dataclass(frozen=True, slots=True)
 class NextCapacity(Generic[JobT]):
@@ -138,12 +136,12 @@ class _Search(Generic[JobT]):
         for demands in (self.job.demands, *self.queue.typed(self.job.demands, limits, self.use)):
             chosen = reclaim.choose_victims(fit, demands, candidates)
             if chosen is not None and is_good(chosen[1], self.use):
-                way: Way[JobT] | None = (demands, chosen[0], chosen[1])
+                way: places.Cleared[JobT] | None = (demands, chosen[1], chosen[0])
                 if candidates and (self.queue.types_differ or self.use is not self.line.use):
                     way = self._needed(fit, chosen[0], candidates, limits, is_good)
                 if way is not None:
-                    nodes = tuple(place.node for place in way[2])
-                    return NextCapacity(way[0], nodes, self.scene.rounded_now, way[1], awaits=not candidates)
+                    nodes = tuple(place.node for place in way[1])
+                    return NextCapacity(way[0], nodes, self.scene.rounded_now, way[2], awaits=not candidates)
         return None
 
     def _needed(
@@ -153,7 +151,7 @@ class _Search(Generic[JobT]):
         candidates: Sequence[Runner[JobT]],
         limits: Amount,
         is_good: Callable[[Sequence[Placement], Amount], bool],
-    ) -> Way[JobT] | None:
+    ) -> places.Cleared[JobT] | None:
         """Keep of the chosen those without any one of whom it fits with no types of GPUs; and with them those guests of
         its own virtual cluster that would leave it no room below the ceiling. None where it does not surely fit."""
         ours, use = [each for each in candidates if each.job.vc == self.job.vc], dict(self.use)
@@ -161,13 +159,13 @@ class _Search(Generic[JobT]):
             chosen = [*chosen, *(each for each in ours if each not in chosen)]
             add(use, self.scene.amount(hold for each in ours for hold in each.holds))
 
-        def way(victims: Sequence[Runner[JobT]]) -> Way[JobT] | None:
+        def way(victims: Sequence[Runner[JobT]]) -> places.Cleared[JobT] | None:
             stays = dict(use)
             add(stays, self.scene.amount(hold for each in victims if each in ours for hold in each.holds), -1)
             for demands in (self.job.demands, *self.queue.typed(self.job.demands, limits, stays)):
                 placements = fit.placements(demands, victims)
                 if placements is not None and is_good(placements, stays):
-                    return demands, victims, placements
+                    return demands, placements, victims
             return None
 
         return way(reclaim.needed(list(chosen), way))

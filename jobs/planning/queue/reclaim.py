@@ -139,7 +139,7 @@ def choose_victims(
 
 
 def fewest(
-    candidates: Sequence[Runner[JobT]], placements: Callable[[Sequence[Runner[JobT]]], Sequence[Placement] | None]
+    candidates: Sequence[Runner[JobT]], placements: Callable[[Sequence[Runner[JobT]]], object | None]
 ) -> list[Runner[JobT]] | None:
     """The candidates, the first ones preferred, without which there are places; none of them is there in vain."""
     if placements(candidates) is None:

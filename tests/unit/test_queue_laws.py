@@ -10,9 +10,10 @@ from datetime import datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clusters.placement.fit import NodeView, PortDemand
+from clusters.placement.fit import NodeView, Placement, PortDemand
 from clusters.placement.free import FreeNodes
 from clusters.placement.shares import (
+    Quota,
     Right,
     above_ceiling,
     add,
@@ -22,6 +23,7 @@ from clusters.placement.shares import (
     nodes_without,
     pool_totals,
     quotas,
+    taken,
 )
 from jobs.planning.queue import reclaim
 from jobs.planning.queue.idling.rule import Idling
@@ -143,14 +145,27 @@ def test_no_virtual_cluster_is_above_its_ceiling_and_no_user_above_their_cap(
 
 
 def would_fit(before: Play, made: list[Turn[Played]], turn: Turn[Played], gone: list[Runner[Played]]) -> bool:
-    """Whether the job of this turn fits beside those whose turn was before, and beside what is kept for others."""
+    """Whether the job of this turn fits beside those whose turn was before, and beside what is kept for others, with
+    GPUs of any types that its limits allow: its ceiling, and its guarantee where others are evicted for that."""
     free = FreeNodes(nodes_without(before.views(), [hold for one in gone for hold in one.holds]))
+    queue, vc, ids, use = turn.queue, turn.job.vc, {one.job.id for one in gone}, dict[str, float]()
+    for one, _ in before.running.values():
+        add(use, before.amount(one) if one.vc == vc and one.id not in ids else {})
     for other in made[: made.index(turn)]:
         if other.move is Move.GO:
             free.take(other.job.shape, other.placements)
+            add(use, queue.amount(other.job, other.placements) if other.job.vc == vc else {})
         elif other.reservation is not None:
             free.set_aside(other.reservation.demands, other.reservation.nodes)
-    return free.place(turn.job.shape, turn.job.id, vc=turn.job.vc) is not None
+    quota, shape = before.quotas[vc], turn.job.shape
+    is_owner = not all(one.job.is_guest for one in turn.victims)
+    for demands in (shape, *queue.typed(shape, quota.guarantee, use), *queue.typed(shape, quota.ceiling, use)):
+        placements = free.copy().place(demands, turn.job.id, vc=vc)
+        amount = taken(shape, placements, turn.queue.scene.gpu_types) if placements else {}
+        is_within_limits = not above_ceiling(use, amount, quota) and (not is_owner or is_within(use, amount, quota))
+        if placements and is_within_limits:
+            return True
+    return False
 
 
 @worlds
@@ -176,6 +191,31 @@ def test_victims_are_guests_or_borrow_and_none_is_evicted_in_vain(story: list[tu
                     ours = [each for each in ours if each.job.id not in ids]
                     assert not would_fit(before, made, turn, [*gone, *ours]), "own nodes are taken back first"
             gone += victims
+
+
+def test_nobody_is_evicted_for_gpus_of_one_type_where_fewer_leave_for_several() -> None:
+    """With 4, 5 and 6 gone it could have two of either type, and may have one of A; one of B is then enough."""
+    play = Play([node("n0", "AABB")], {"c": Quota({"cpu": 8, "memory": 8000, "gpu": 3, "gpu:A": 1, "gpu:B": 2})})
+    for id, gpu, kind in ((4, "0", "A"), (5, "2", "B"), (6, "3", "B")):
+        borrower = Played(id=id, vc="a", shape=shape(kind=kind), priority=id - 6, seconds=10**6)
+        play.start(borrower, [Placement("w", 0, "n0", "n0", (gpu,))])
+    play.waiting = [Played(id=9, vc="c", shape=shape(2, 1))]
+    assert [[one.job.id for one in turn.victims] for turn in play.step()] == [[5]]
+    assert [turn.job.id for turn in play.step() if turn.move is Move.GO] == [9]
+
+
+def test_who_leaves_for_a_job_at_its_ceiling_leaves_together_with_the_guests_that_are_in_its_way() -> None:
+    """Where a borrower has its room, and guests of its own virtual cluster keep it above the ceiling: without those it
+    would not surely start."""
+    most = {"cpu": 8.0, "memory": 8000.0, "gpu": 2.0}
+    play = Play([node("n0", "AA"), node("n1", "BB")], {"c": Quota(most, most)})
+    play.start(Played(id=1, vc="a", shape=shape(1, 2), seconds=10**6), [Placement("w", 0, "n1", "n1", ("0", "1"))])
+    for id in (2, 3):
+        guest = Played(id=id, vc="c", shape=shape(), seconds=10**6, preemptible=True)
+        play.start(guest, [Placement("w", 0, "n0", "n0", (str(id - 2),))], is_guest=True)
+    play.waiting = [Played(id=9, vc="c", priority=1, shape=shape(1, 2, kind="B"))]
+    assert [sorted(one.job.id for one in turn.victims) for turn in play.step()] == [[1, 2, 3]]
+    assert [turn.job.id for turn in play.step() if turn.move is Move.GO] == [9]
 
 
 def borrows(before: Play, job: Played) -> bool:

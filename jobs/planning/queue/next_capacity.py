@@ -11,7 +11,7 @@ from typing import Generic
 
 from clusters.placement.fit import Demand, NodeView, Placement
 from clusters.placement.free import FreeNodes
-from clusters.placement.shares import Amount, above_ceiling, is_within, nodes_without
+from clusters.placement.shares import Amount, above_ceiling, add, is_within, nodes_without
 from jobs.planning.queue import places, reclaim, reservations
 from jobs.planning.queue.lines import VcQueue
 from jobs.planning.queue.reclaim import Fit
@@ -129,28 +129,57 @@ class _Search(Generic[JobT]):
         fit: Fit[JobT],
         candidates: Sequence[Runner[JobT]],
         limits: Amount,
-        is_good: Callable[[Sequence[Placement]], bool],
+        is_good: Callable[[Sequence[Placement], Amount], bool],
     ) -> NextCapacity[JobT] | None:
         """Find where the job fits without some of the candidates, as few as will do; ``limits`` are those of types that
         count here."""
         for demands in (self.job.demands, *self.queue.typed(self.job.demands, limits, self.use)):
             chosen = reclaim.choose_victims(fit, demands, candidates)
-            if chosen is not None and is_good(chosen[1]):
-                victims, placements = chosen
-                nodes = tuple(place.node for place in placements)
-                return NextCapacity(demands, nodes, self.scene.rounded_now, victims, awaits=not candidates)
+            if chosen is not None and is_good(chosen[1], self.use):
+                way: places.Cleared[JobT] | None = (demands, chosen[1], chosen[0])
+                if candidates and (self.queue.types_differ or self.use is not self.line.use):
+                    way = self._needed(fit, chosen[0], candidates, limits, is_good)
+                if way is not None:
+                    nodes = tuple(place.node for place in way[1])
+                    return NextCapacity(way[0], nodes, self.scene.rounded_now, way[2], awaits=not candidates)
         return None
 
-    def _keeps(self, placements: Sequence[Placement]) -> bool:
+    def _needed(
+        self,
+        fit: Fit[JobT],
+        chosen: Sequence[Runner[JobT]],
+        candidates: Sequence[Runner[JobT]],
+        limits: Amount,
+        is_good: Callable[[Sequence[Placement], Amount], bool],
+    ) -> places.Cleared[JobT] | None:
+        """Keep of the chosen those without any one of whom it fits with no types of GPUs; and with them those guests of
+        its own virtual cluster that would leave it no room below the ceiling. None where it does not surely fit."""
+        ours, use = [each for each in candidates if each.job.vc == self.job.vc], dict(self.use)
+        if self.use is not self.line.use:  # it is what stays once all of those have left
+            chosen = [*chosen, *(each for each in ours if each not in chosen)]
+            add(use, self.scene.amount(hold for each in ours for hold in each.holds))
+
+        def way(victims: Sequence[Runner[JobT]]) -> places.Cleared[JobT] | None:
+            stays = dict(use)
+            add(stays, self.scene.amount(hold for each in victims if each in ours for hold in each.holds), -1)
+            for demands in (self.job.demands, *self.queue.typed(self.job.demands, limits, stays)):
+                placements = fit.placements(demands, victims)
+                if placements is not None and is_good(placements, stays):
+                    return demands, placements, victims
+            return None
+
+        return way(reclaim.needed(list(chosen), way))
+
+    def _keeps(self, placements: Sequence[Placement], use: Amount) -> bool:
         """Whether the job stays within the guarantee, also of types: jobs are evicted for no other, since it would wait
         behind them."""
-        return self.line.stays_within_limits(self.job, placements, self.use)
+        return self.line.stays_within_limits(self.job, placements, use)
 
-    def _is_below(self, placements: Sequence[Placement]) -> bool:
-        return self._is_allowed(self.queue.amount(self.job, placements))
+    def _is_below(self, placements: Sequence[Placement], use: Amount) -> bool:
+        return self._is_allowed(self.queue.amount(self.job, placements), use)
 
-    def _is_allowed(self, amount: Amount) -> bool:
-        above = above_ceiling(self.use, amount, self.line.quota)
+    def _is_allowed(self, amount: Amount, use: Amount) -> bool:
+        above = above_ceiling(use, amount, self.line.quota)
         self.above = self.above or above
         return not above
 
@@ -167,7 +196,7 @@ class _Search(Generic[JobT]):
             nearest = reservations.nearest(
                 demands, self.job.vc, free, left, queue.reservations, queue.ends, self.scene.rounded_now, could
             )
-            if nearest is not None and self._is_allowed(self.queue.most(demands, nearest[0])):
+            if nearest is not None and self._is_allowed(self.queue.most(demands, nearest[0]), self.use):
                 ways.append(NextCapacity(demands, *nearest))
                 if demands is self.job.demands:
                     break

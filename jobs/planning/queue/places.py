@@ -91,22 +91,20 @@ def room_below(line: VcQueue[JobT], job: JobT, untouched: FreeNodes) -> Cleared[
     left = nodes_without(left, [hold for runner in going for hold in runner.holds])
     fit = Fit(job, untouched.copy(left), left, queue.reservations, scene.appointed.withheld(job))
 
-    for demands in (job.demands, *queue.typed(job.demands, line.quota.ceiling, without_guests(line, job))):
-
-        def placements(
-            victims: Sequence[Runner[JobT]], demands: Sequence[Demand] = demands
-        ) -> Sequence[Placement] | None:
-            use = dict(line.use)
-            for runner in (*ours, *victims):
-                add(use, scene.amount(runner.holds), -1)
+    def way(victims: Sequence[Runner[JobT]]) -> Cleared[JobT] | None:
+        use = dict(line.use)
+        for runner in (*ours, *victims):
+            add(use, scene.amount(runner.holds), -1)
+        if above_ceiling(use, queue.asked(job.demands), line.quota):
+            return None
+        for demands in (job.demands, *queue.typed(job.demands, line.quota.ceiling, use)):
             found = None if above_ceiling(use, queue.asked(demands), line.quota) else fit.placements(demands, victims)
-            is_good = found is not None and not above_ceiling(use, queue.amount(job, found), line.quota)
-            return found if is_good else None
+            if found is not None and not above_ceiling(use, queue.amount(job, found), line.quota):
+                return demands, found, victims
+        return None
 
-        chosen = reclaim.fewest(reclaim.cheapest_first(guests, scene), placements)
-        if chosen is not None and (chosen or ours):
-            return demands, placements(chosen) or (), chosen
-    return None
+    chosen = reclaim.fewest(reclaim.cheapest_first(guests, scene), way)
+    return way(chosen) if chosen is not None and (chosen or ours) else None
 
 
 def below_at(line: VcQueue[JobT], job: JobT) -> datetime | None:

@@ -130,26 +130,26 @@ def choose_victims(
     where = {place.node for place in places}
     chosen = [runner for runner in chosen if any(hold.node in where for hold in runner.holds)]
     near = [node for node in fit.nodes if node.name in where]
-    chosen = _needed(
+    chosen = needed(
         chosen, partial(Fit(fit.job, FreeNodes(near), near, fit.reservations, fit.withheld).placements, demands)
     )
-    chosen = _needed(chosen, placements)  # a last look at all nodes
+    chosen = needed(chosen, placements)  # a last look at all nodes
     places = placements(chosen)
     return None if places is None else (chosen, places)
 
 
 def fewest(
-    candidates: Sequence[Runner[JobT]], placements: Callable[[Sequence[Runner[JobT]]], Sequence[Placement] | None]
+    candidates: Sequence[Runner[JobT]], placements: Callable[[Sequence[Runner[JobT]]], object | None]
 ) -> list[Runner[JobT]] | None:
     """The candidates, the first ones preferred, without which there are places; none of them is there in vain."""
     if placements(candidates) is None:
         return None
     count = bisect_left(range(len(candidates)), 1, key=lambda n: int(placements(candidates[:n]) is not None))
-    return _needed(list(candidates[:count]), placements)
+    return needed(list(candidates[:count]), placements)
 
 
-def _needed(
-    chosen: list[Runner[JobT]], placements: Callable[[Sequence[Runner[JobT]]], Sequence[Placement] | None]
+def needed(
+    chosen: list[Runner[JobT]], placements: Callable[[Sequence[Runner[JobT]]], object | None]
 ) -> list[Runner[JobT]]:
     """Return those of the chosen that are not there in vain."""
     for runner in chosen[::-1]:

@@ -67,6 +67,7 @@ def created(request: Request, job: Job, path: str) -> Response:
     status: shapes.JobStatus = {
         **_status(vars(job)),
         **_NOT_PLACED,
+        **_NO_ENDING,
         "virtualCluster": job.vc,
         "waitingReason": None,
         "diagnosis": None,
@@ -96,6 +97,7 @@ def job_answer(request: Request, job: Job, name: str, *, explain: bool = True) -
     status: shapes.JobStatus = {
         **_status(vars(job)),
         **(_app(job, attempt, tasks, base_url) if is_placed else _NOT_PLACED),
+        **_ending(job, attempt, may_read=may_read),
         "virtualCluster": job.vc,
         "waitingReason": reason if may_read else None,  # it may say how earlier attempts ended
         "diagnosis": diagnosis(attempt, may_read_logs=access.may_read_logs(viewer, job.username)),
@@ -104,17 +106,24 @@ def job_answer(request: Request, job: Job, name: str, *, explain: bool = True) -
         del status["waitingReason"]
     if status["diagnosis"] is None or not may_read:
         del status["diagnosis"]
-    if job.state == JobState.RUNNING:
-        if job.saved_at:
-            status["savedTime"] = milliseconds(job.saved_at) or 0
-        if attempt.decided_at and may_read:
-            status["endReason"] = attempt.exit.get("reason", "")
     roles = task_roles(job, attempt, tasks, base_url) if is_placed else {}
     if not may_read:
         status = {**status, **exit_report.NOT_ENDED}
         for role in roles.values():
             role["taskStatuses"] = [{**task, **_HIDDEN} for task in role["taskStatuses"]]
     return {"name": name, "jobStatus": status, "taskRoles": roles}
+
+
+_NO_ENDING: shapes.Ending = {}
+
+
+def _ending(job: Job, attempt: Attempt, *, may_read: bool) -> shapes.Ending:
+    ending: shapes.Ending = {}
+    if job.state == JobState.RUNNING and (saved := milliseconds(job.saved_at)) is not None:
+        ending["savedTime"] = saved
+    if job.state == JobState.RUNNING and attempt.decided_at and may_read:
+        ending["endReason"] = attempt.exit.get("reason", "")
+    return ending
 
 
 def starting_reason(tasks: Sequence[TaskRow]) -> WaitingReason | None:
@@ -136,6 +145,8 @@ _HIDDEN: shapes.HiddenOfTask = {  # from viewers who may not read the job's deta
     "exitReason": None,
     "note": None,
     "heldUntil": None,  # only what failed is kept
+    "toldTime": None,
+    "endsBy": None,
 }
 
 

@@ -172,10 +172,15 @@ class AttemptDiagnosis(TypedDict):
     lines: NotRequired[list[ProofLine]]
 
 
-class JobStatus(JobSummary, App):
+class Ending(TypedDict, total=False):
+    """Of a running job that has saved, or whose tasks are told to end."""
+
+    savedTime: Annotated[Milliseconds, Field(description="When the running attempt last saved.")]
+    endReason: Annotated[str, Field(description="Why its tasks are told to end, while they end.")]
+
+
+class JobStatus(JobSummary, App, Ending):
     virtualCluster: str
-    savedTime: NotRequired[Annotated[Milliseconds, Field(description="When the running attempt last saved.")]]
-    endReason: NotRequired[Annotated[str, Field(description="Why its tasks are told to end, while they end.")]]
     diagnosis: NotRequired[
         Annotated[AttemptDiagnosis | None, Field(description="Of an attempt that failed, once it is there.")]
     ]

@@ -13,7 +13,9 @@ from jobs import access
 from jobs.models import Event, Job
 from jobs.planning.exits import OTHER, nameless
 
-_OTHER_JOB = {"job.evicted": "owner", "job.reclaimed": "victim"}  # where the data of such a row has its id
+# Where the data of such a row has the other's id. Ids go by submission, whose order the list shows to everybody: so an
+# id names the job, and whoever may not read its details does not get it.
+_OTHER_JOB = {"job.evicted": "owner", "job.reclaimed": "victim"}
 
 
 def as_read(events: Iterable[Event], viewer: Viewer) -> list[Event]:
@@ -25,8 +27,11 @@ def as_read(events: Iterable[Event], viewer: Viewer) -> list[Event]:
     for event in rows:
         if not is_open:
             event.reason = nameless(event.reason, lambda user: access.may_read_details(viewer, user))
-        other = others.get(event.data.get(_OTHER_JOB.get(event.kind, "")))
-        if other is not None and access.may_read_details(viewer, other.username):
+        key = _OTHER_JOB.get(event.kind, "")
+        other = others.get(event.data.get(key))
+        if other is None or not access.may_read_details(viewer, other.username):
+            event.data = {name: value for name, value in event.data.items() if name != key}
+        else:
             event.reason = event.reason.replace(OTHER.capitalize(), str(other), 1).replace(OTHER, str(other), 1)
         if event.kind == "container.stranger" and (is_open or viewer.is_admin) and "container" in event.data:
             event.reason += f" Its name is {event.data['container']}."

@@ -101,9 +101,9 @@ class StopJobs(OneJob):
         responses={202: shapes.StoppedJobs, **errors(403)},
     )
     def post(self, request: Request, job: str, username: str = "") -> Response:
-        names = read(shapes.JobNames, request).jobs
         user = user_of(request)
         owner = username or user.username
+        names = [name.removeprefix(f"{owner}~") for name in read(shapes.JobNames, request).jobs]
         access.require_write(user, Job(username=owner, name=names[0]), "execute")
         done = services.stop_many(user, queries.named(owner, names))
         stopped = {name.rpartition("~")[2] for name in done.stopped}

@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from typing_extensions import TypedDict
 
 from base.accounts import budget
-from base.core.errors import Problem
+from base.core.errors import NotFound, Problem
 from base.core.values import milliseconds
 from jobs import access, queries
 from jobs.config.spec import JobSpec
@@ -128,7 +128,9 @@ class SweepExecutionType(V1View):
 
 def _find(request: Request, name: str) -> Sweep:
     reader_of(request)
-    username, _, own = name.partition("~")
+    username, tilde, own = name.partition("~")
+    if not tilde:
+        raise NotFound(f"Sweep {name} is not found: its user belongs to its name, as in mira~{name}.")
     return sweeps.find(username, own)
 
 

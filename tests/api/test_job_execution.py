@@ -124,6 +124,15 @@ def test_many_are_stopped_by_one_request(api: Api, alice: User, url: str) -> Non
     assert again.json() == {"stopped": [], "left": ["a"]}
 
 
+@pytest.mark.parametrize("url", ["/api/v1/jobs/stop", "/api/v1/user/alice/jobs/stop"])
+def test_many_are_named_as_one_is(api: Api, alice: User, bob: User, url: str) -> None:
+    submitted(alice, "a"), submitted(alice, "b"), submitted(bob, "a")
+    answer = api(alice).post(url, {"jobs": ["alice~a", "a", "b", "bob~a"]}, format="json")
+    assert answer.json() == {"stopped": ["a", "b"], "left": ["bob~a"]}
+    assert Job.objects.filter(execution="STOP", username="alice").count() == 2
+    assert not Job.objects.filter(execution="STOP", username="bob").exists()
+
+
 def test_many_cost_no_more_statements_than_few(api: Api, alice: User) -> None:
     names = [submitted(alice, f"n{at}").name for at in range(40)]
     counts = []

@@ -192,3 +192,21 @@ def test_who_made_room_is_named_to_those_who_may_read_that_jobs_details(
     says = {who.username: as_read([Event.objects.get(pk=event.pk)], who)[0].reason for who in (alice, admin)}
     assert says["alice"].startswith("Another job is evicted for this job") and "alice/qqbefore of VC a" in says["alice"]
     assert says["admin"].startswith("bob/hello is evicted for this job")
+
+
+def test_the_number_of_another_s_job_is_for_those_who_may_read_that_job(
+    api: Api, settings: Any, tmp_path: Path, alice: User, bob: User, admin: User
+) -> None:
+    settings.HOME, settings.JOB_PRIVACY = tmp_path, "owner"
+    cluster = Cluster(alice, Clock())
+    cluster.add_node(gpus=4)
+    _claim(cluster, alice, bob, admin)
+    cluster.settle()
+    for address, key, owner in (("bob/jobs/hello", "owner", bob), ("alice/jobs/qqbefore", "victim", alice)):
+        has = {}
+        for who in (owner, admin):
+            events = api(who).get(f"/api/v1/user/{address}/events").json()["events"]
+            [event] = [each for each in events if each["kind"] in ("job.evicted", "job.reclaimed")]
+            assert event["data"]["room"]
+            has[who.username] = key in event["data"]
+        assert has == {owner.username: False, admin.username: True}

@@ -199,6 +199,8 @@ def test_the_api_submits_lists_and_stops_it(api: Api, alice: User, bob: User) ->
     assert len(client.get("/api/v1/jobs?sweep=alice~train").json()) == 6
     assert client.get("/api/v1/sweeps/alice~train").json()["jobList"][0]["values"]["seed"] == "1"
     assert client.get("/api/v1/sweeps/alice~nothing").status_code == 404
+    bare = client.get("/api/v1/sweeps/train")
+    assert bare.status_code == 404 and "user belongs to its name, as in mira~train" in bare.json()["message"]
     stop = "/api/v1/sweeps/alice~train/executionType"
     assert api(bob).put(stop, {"value": "STOP"}, format="json").status_code == 403
     assert client.put(stop, {"value": "START"}, format="json").status_code == 400

@@ -62,6 +62,11 @@ def test_the_table_has_the_number_that_holds(begins: str, numbers: tuple[int, ..
     assert tuple(int(each.replace(",", "")) for each in re.findall(r"[\d,]*\d", told)) == numbers
 
 
+def test_it_tells_what_of_each_job_counts() -> None:
+    [what] = [what for what in ROWS if what.startswith("tasks that you submit")]
+    assert f"beyond {budget.FEW} of each" in what and f"a job of a sweep counts as {sweeps.OF_A_JOB} more" in what
+
+
 def test_who_reads_of_one_of_them_finds_the_table() -> None:
     pages = ("rewind", "terminal", "submitting", "sweeps", "files", "debugging", "code")
     assert [name for name in pages if "(limits.md)" not in (USE / f"{name}.md").read_text()] == []

@@ -294,7 +294,7 @@ class ExecutionValue(V1Body):
 
 
 class JobNames(V1Body):
-    jobs: list[FilledText] = Field(min_length=1, max_length=MOST_STOPPED, description="Names, without their user")
+    jobs: list[FilledText] = Field(min_length=1, max_length=MOST_STOPPED, description="Names, or user~name of the user")
 
 
 class StoppedJobs(TypedDict):

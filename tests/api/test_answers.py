@@ -31,7 +31,7 @@ from jobs.containers import ssh
 from jobs.containers.ssh import Login
 from jobs.forecast import refresh
 from jobs.forecast.play import starts
-from jobs.models import Attempt, Replay
+from jobs.models import Attempt, Job, Replay
 from jobs.replay import run
 from jobs.submitting import sweeps
 from jobs.waiting import why
@@ -103,7 +103,7 @@ SENT: dict[str, Any] = {
 }
 # Other names than NAMES has, where an operation needs them or is asked once more with them.
 WITH: dict[str, list[dict[str, str]]] = {
-    "GET /jobs/{job}": [{"job": name} for name in ("runs", "waits", "behind", "after", "failed", "kept")],
+    "GET /jobs/{job}": [{"job": name} for name in ("runs", "waits", "behind", "after", "failed", "kept", "ends")],
     "PUT /jobs/{job}": [{"job": "new"}],
     "DELETE /jobs/{job}": [{"job": "failed"}],
     "GET /jobs/{job}/logs": [{"job": "failed"}],
@@ -136,7 +136,7 @@ OF_ALICE = ("/jobs", "/sweeps")
 
 @pytest.fixture
 def busy(alice: User, bob: User, admin: User, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A portal in which a job runs, one waits for it and one behind that, one has failed and one is kept."""
+    """A portal in which a job runs, one waits for it and one behind that, one has failed, one is kept and one ends."""
     settings.APPS_DOMAIN = "pages.example.org"
     settings.HOME, settings.METRICS_DIR = tmp_path, tmp_path / "metrics"
     monkeypatch.setattr(why, "SECONDS", LIMIT)
@@ -156,7 +156,10 @@ def busy(alice: User, bob: User, admin: User, settings: Any, tmp_path: Path, mon
     ports = [{"label": "web", "beginAt": 0, "portNumber": 1}]
     runs = cluster.submit(name="runs", roles=[{"name": "worker", "gpuNumber": 3, "portList": ports}])
     kept = cluster.submit(name="kept", jobEnvs={"isDebug": True})
+    ends = cluster.submit(name="ends")
     cluster.settle()
+    Job.objects.filter(pk=ends.pk).update(saved_at=now)
+    services.stop(alice, ends)
     task = cluster.task(kept)
     cluster.engines[task.node].hold(task.container_name, 3)
     for name in ("waits", "behind"):

@@ -154,7 +154,10 @@ def test_the_jump_box_suggests_own_jobs_nodes_pages_and_guides(
     assert found("train-") == {"My jobs": ["train-0", "train-1", "train-2", "train-3"], "Nodes": ["train-01"]}
     assert found("train-", None) == {"Nodes": ["train-01"]}
     assert set(found("")) == {"My jobs"} and len(found("")["My jobs"]) == 4
-    assert "How a job is told to end" in found("told to")["Guides"] and "Audit" not in found("a")["Pages"]
+    assert (
+        "How a job is told to end, and goes on where it was" in found("told to")["Guides"]
+        and "Audit" not in found("a")["Pages"]
+    )
     assert "%" not in found("%").get("My jobs", [])
     few = count_queries(lambda: found("train-"))
     names = [f"more-{number}" for number in range(40)]

@@ -41,7 +41,6 @@ SHAPES = [
     *(shape(kind="B"), shape(1, 0, 1, "", (PortDemand("web", 30000, 1),))),
 ]
 SHARES = [(50, 50, 0), (25, 25, 50), (100, 0, 0), (0, 30, 70)]
-
 # What reservations have idled: nothing, as much as they may in a moment, or they have lapsed for a while.
 IDLINGS = [
     *(None, Idling(0, (), NOW, NOW, 4, 120.0), Idling(50, (), NOW, NOW, 1, 5.0)),
@@ -157,13 +156,11 @@ def would_fit(before: Play, made: list[Turn[Played]], turn: Turn[Played], gone: 
             add(use, queue.amount(other.job, other.placements) if other.job.vc == vc else {})
         elif other.reservation is not None:
             free.set_aside(other.reservation.demands, other.reservation.nodes)
-    quota, shape = before.quotas[vc], turn.job.shape
-    is_owner = not all(one.job.is_guest for one in turn.victims)
+    quota, shape, is_owner = before.quotas[vc], turn.job.shape, not all(one.job.is_guest for one in turn.victims)
     for demands in (shape, *queue.typed(shape, quota.guarantee, use), *queue.typed(shape, quota.ceiling, use)):
         placements = free.copy().place(demands, turn.job.id, vc=vc)
         amount = taken(shape, placements, turn.queue.scene.gpu_types) if placements else {}
-        is_within_limits = not above_ceiling(use, amount, quota) and (not is_owner or is_within(use, amount, quota))
-        if placements and is_within_limits:
+        if placements and not above_ceiling(use, amount, quota) and (not is_owner or is_within(use, amount, quota)):
             return True
     return False
 

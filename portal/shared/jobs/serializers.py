@@ -67,7 +67,7 @@ def created(request: Request, job: Job, path: str) -> Response:
     status: shapes.JobStatus = {
         **_status(vars(job)),
         **_NOT_PLACED,
-        **_NO_ENDING,
+        **_NOT_TOLD,
         "virtualCluster": job.vc,
         "waitingReason": None,
         "diagnosis": None,
@@ -97,7 +97,7 @@ def job_answer(request: Request, job: Job, name: str, *, explain: bool = True) -
     status: shapes.JobStatus = {
         **_status(vars(job)),
         **(_app(job, attempt, tasks, base_url) if is_placed else _NOT_PLACED),
-        **_ending(job, attempt, may_read=may_read),
+        **_end_notice(job, attempt, may_read=may_read),
         "virtualCluster": job.vc,
         "waitingReason": reason if may_read else None,  # it may say how earlier attempts ended
         "diagnosis": diagnosis(attempt, may_read_logs=access.may_read_logs(viewer, job.username)),
@@ -114,16 +114,16 @@ def job_answer(request: Request, job: Job, name: str, *, explain: bool = True) -
     return {"name": name, "jobStatus": status, "taskRoles": roles}
 
 
-_NO_ENDING: shapes.Ending = {}
+_NOT_TOLD: shapes.EndNotice = {}
 
 
-def _ending(job: Job, attempt: Attempt, *, may_read: bool) -> shapes.Ending:
-    ending: shapes.Ending = {}
+def _end_notice(job: Job, attempt: Attempt, *, may_read: bool) -> shapes.EndNotice:
+    notice: shapes.EndNotice = {}
     if job.state == JobState.RUNNING and (saved := milliseconds(job.saved_at)) is not None:
-        ending["savedTime"] = saved
+        notice["savedTime"] = saved
     if job.state == JobState.RUNNING and attempt.decided_at and may_read:
-        ending["endReason"] = attempt.exit.get("reason", "")
-    return ending
+        notice["endReason"] = attempt.exit.get("reason", "")
+    return notice
 
 
 def starting_reason(tasks: Sequence[TaskRow]) -> WaitingReason | None:

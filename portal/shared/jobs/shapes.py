@@ -172,14 +172,14 @@ class AttemptDiagnosis(TypedDict):
     lines: NotRequired[list[ProofLine]]
 
 
-class Ending(TypedDict, total=False):
+class EndNotice(TypedDict, total=False):
     """Of a running job that has saved, or whose tasks are told to end."""
 
     savedTime: Annotated[Milliseconds, Field(description="When the running attempt last saved.")]
     endReason: Annotated[str, Field(description="Why its tasks are told to end, while they end.")]
 
 
-class JobStatus(JobSummary, App, Ending):
+class JobStatus(JobSummary, App, EndNotice):
     virtualCluster: str
     diagnosis: NotRequired[
         Annotated[AttemptDiagnosis | None, Field(description="Of an attempt that failed, once it is there.")]

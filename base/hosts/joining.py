@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ class NotShared(Exception):
 
 
 @contextmanager
-def one_host_at_a_time() -> Iterator[None]:
+def one_host_at_a_time(say: Callable[[str], object]) -> Iterator[None]:
     """For what one host does at a time at its start: migrations, the first user, joining."""
     if not is_postgresql():
         yield
@@ -44,7 +44,9 @@ def one_host_at_a_time() -> Iterator[None]:
     _refuse_pooler()
     session = open_session()
     try:
-        session.execute("SELECT pg_advisory_lock(%s)", [_STARTING])
+        if not session.execute("SELECT pg_try_advisory_lock(%s)", [_STARTING]).fetchone()[0]:
+            say("longshore: another host brings the database up to its release; waiting for it")
+            session.execute("SELECT pg_advisory_lock(%s)", [_STARTING])
         yield
     finally:
         session.close()

@@ -309,7 +309,7 @@ class _Worker:
         """Whether it is there because the answer to an earlier try was lost: the content says so."""
         try:
             theirs, mine = job.target.read(job.name, 0, None), job.source.read(job.file.name, 0, None)
-            return _digest(theirs) == _digest(mine)
+            return sha1(theirs).digest() == sha1(mine).digest()
         except (PaiFsError, OSError):
             return False
 
@@ -367,11 +367,11 @@ class _Worker:
             self._progress.at(job.name, done)
 
 
-def _digest(pieces: Iterator[bytes]) -> bytes:
+def sha1(pieces: Iterator[bytes]) -> hashlib._Hash:
     digest = hashlib.sha1(usedforsecurity=False)
     for piece in pieces:
         digest.update(piece)
-    return digest.digest()
+    return digest
 
 
 def _check(job: _Job, found: int | None) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
 import os
 import stat
 import sys
@@ -15,7 +14,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from client.pai_fs.config import NAMENODE_PORT, Config, config_file, configure, is_configured, load
-from client.pai_fs.copying import copy
+from client.pai_fs.copying import copy, sha1
 from client.pai_fs.errors import LeftOut, NoSuchPath, NotEmpty, PaiFsError, Unreachable, WrongUsage
 from client.pai_fs.places import SCHEME, place, store_path
 from client.pai_fs.remote import Remote, RemoteEntry
@@ -209,16 +208,13 @@ def _move(asked: argparse.Namespace, remote: Remote) -> None:
 
 def _hash(asked: argparse.Namespace, remote: Remote) -> None:
     for text in asked.paths:
-        digest = hashlib.sha1(usedforsecurity=False)
         location = place(text, remote)
         is_dir = location.is_dir()
         if is_dir is None:
             raise NoSuchPath(f"{text} does not exist.")
         if is_dir:
             raise PaiFsError(f"{text} is a folder; name a file.")
-        for piece in location.read("", 0, None):
-            digest.update(piece)
-        print(f"{digest.hexdigest()}  {text}")
+        print(f"{sha1(location.read('', 0, None)).hexdigest()}  {text}")
 
 
 def _far(text: str) -> str:

@@ -65,8 +65,8 @@ class Remote:
             self._session.params = {"user.name": config.user}
 
     def where(self, path: str) -> str:
-        """The path with the server that has it."""
-        return self._url(path)
+        """The address of a path."""
+        return self._base + quote(path, "/=")
 
     def stat(self, path: str) -> RemoteEntry:
         return _entry(path, self._ask("GET", path, "GETFILESTATUS")["FileStatus"])
@@ -99,7 +99,7 @@ class Remote:
 
     def read(self, path: str, offset: int = 0, most: int | None = None) -> Iterator[bytes]:
         span = {"offset": offset} if most is None else {"offset": offset, "length": most}
-        answer = self._send("GET", self._url(path), {"op": "OPEN", **span}, stream=True)
+        answer = self._send("GET", self.where(path), {"op": "OPEN", **span}, stream=True)
         with closing(answer):
             try:
                 yield from answer.iter_content(PIECE)
@@ -111,13 +111,13 @@ class Remote:
         an earlier release tell it only when the bytes come."""
         if self.is_portal:
             asked = {"op": "CREATE", "overwrite": "true", "length": size}  # the first step alone, which writes nothing
-            self._send("PUT", self._url(path), asked, allow_redirects=False).close()
+            self._send("PUT", self.where(path), asked, allow_redirects=False).close()
 
     def create_at_once(self, path: str, chunks: Iterable[bytes], *, replace: bool) -> None:
         """Write, or replace, in one request, which a portal accepts and a NameNode does not; for files that are small
         enough to be sent in vain. Raises ThereAlready."""
         asked = {"op": "CREATE", "overwrite": "true" if replace else "false", "data": "true"}
-        self._send_data("PUT", self._url(path), asked, chunks)
+        self._send_data("PUT", self.where(path), asked, chunks)
 
     def create(self, path: str, chunks: Iterable[bytes]) -> None:
         self._write("PUT", path, {"op": "CREATE", "overwrite": "true"}, chunks)
@@ -126,7 +126,7 @@ class Remote:
         self._write("POST", path, {"op": "APPEND"}, chunks)
 
     def _write(self, method: str, path: str, params: dict[str, str], chunks: Iterable[bytes]) -> None:
-        first = self._send(method, self._url(path), params, allow_redirects=False)
+        first = self._send(method, self.where(path), params, allow_redirects=False)
         location = first.headers.get("Location", "")
         if first.status_code != 307 or not location:
             raise PaiFsError(f"The server did not say where to write {path}.")
@@ -144,14 +144,11 @@ class Remote:
             raise
 
     def _ask(self, method: str, path: str, op: str, **params: str) -> dict[str, Any]:
-        answer = self._send(method, self._url(path), {"op": op, **params})
+        answer = self._send(method, self.where(path), {"op": op, **params})
         try:
             return dict(answer.json()) if answer.content else {}
         except ValueError:
             raise PaiFsError(f"{self._base} does not speak WebHDFS.") from None
-
-    def _url(self, path: str) -> str:
-        return self._base + quote(path, "/=")
 
     def _send(self, method: str, url: str, params: dict[str, Any], **more: Any) -> requests.Response:
         try:

@@ -6,8 +6,10 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
@@ -79,10 +81,7 @@ class Staged:
 
     def marker(self) -> str:
         """The marker of the restored store; empty when the backup has no files of users."""
-        try:
-            return (self._store / MARKER).read_text().strip()
-        except OSError:
-            return ""
+        return marker.read(self._store)
 
     def begin(self, says: Mapping[str, Any]) -> None:
         """A file or folder comes, as its note says."""
@@ -181,32 +180,23 @@ def _keep(records: Records, place: str, below: str, path: Path, count: Count | N
         if path.is_dir():
             _note(records, place, below, {"folder": True, **_marks(path)})
             return
-        with _opened(path) as file:
-            _note(records, place, below, _marks(path))
-            while data := _read(file, path):
-                records.piece(data)
-                count.bytes += len(data)
+        blocks = _blocks(path)
+        first = next(blocks, b"")
+        _note(records, place, below, _marks(path))
+        for data in chain([first] if first else [], blocks):
+            records.piece(data)
+            count.bytes += len(data)
         count.files += 1
     except FileNotFoundError:  # it was deleted meanwhile
         pass
 
 
-def _opened(path: Path) -> BinaryIO:
-    with _reading(path):
-        return os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb")
-
-
-def _read(file: BinaryIO, path: Path) -> bytes:
-    with _reading(path):
-        return file.read(_BLOCK)
-
-
-@contextmanager
-def _reading(path: Path) -> Iterator[None]:
-    """Translates errors, since they must not pass for those of the disk that the backup goes to. FileNotFoundError
-    stays as it is."""
+def _blocks(path: Path) -> Iterator[bytes]:
+    """What is in the file. Raises FileNotFoundError; other errors are translated, since they must not pass for those of
+    the disk that the backup goes to."""
     try:
-        yield
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
+            yield from iter(partial(file.read, _BLOCK), b"")
     except FileNotFoundError:
         raise
     except OSError as error:

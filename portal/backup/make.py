@@ -25,7 +25,7 @@ from portal.backup import files
 from portal.backup.encryption import BackupError, Sealing, read_head, require_whole
 from portal.backup.load import to_disk
 from portal.backup.records import Records
-from portal.backup.tables import applied, rows, snapshot, tables_at
+from portal.backup.tables import applied, require_known, rows, snapshot, tables_at
 
 # What ought to be the same where it is restored, or that running jobs have been given.
 SETTINGS = (
@@ -103,6 +103,7 @@ def _write_rows(records: Records) -> dict[str, int]:
     with snapshot() as taken:
         loader = MigrationLoader(connection)
         done = applied(loader)
+        require_known(loader, done, "The database")
         if not done:
             raise BackupError("There is nothing to back up: the database has no tables of Longshore.")
         tables = tables_at(loader, done)

@@ -54,17 +54,19 @@ class Table:
 
 
 def applied(loader: MigrationLoader) -> list[Migration]:
-    """What was done to this database, of our apps, in order of name. BackupError when a newer release did it."""
-    done = sorted(key for key in loader.applied_migrations if key[0] in APPS)
-    require_known(loader, done, "The database")
-    return done
+    """What was done to this database, of our apps, in order of name."""
+    return sorted(key for key in loader.applied_migrations if key[0] in APPS)
+
+
+def unknown(loader: MigrationLoader, migrations: Collection[Migration]) -> list[str]:
+    """Those that only a newer release has."""
+    return [f"{app} {name}" for app, name in migrations if (app, name) not in loader.disk_migrations]
 
 
 def require_known(loader: MigrationLoader, migrations: Collection[Migration], what: str) -> None:
-    unknown = [f"{app} {name}" for app, name in migrations if (app, name) not in loader.disk_migrations]
-    if unknown:
+    if newer := ", ".join(unknown(loader, migrations)):
         raise BackupError(
-            f"{what} is of a newer release of Longshore: this one does not know {', '.join(unknown)}. Use that release."
+            f"{what} is of a newer release of Longshore: this one does not know {newer}. Use that release."
         )
 
 

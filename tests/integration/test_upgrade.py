@@ -20,6 +20,7 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from pytest_django.fixtures import Settings
 
+from base.hosts import joining
 from base.models import ApiToken, User
 from clusters.models import Node, VcGrant
 from jobs.models import Holding, Job, Task
@@ -123,7 +124,7 @@ def test_one_host_migrates_and_the_others_wait_for_it() -> None:
     if connection.vendor != "postgresql":
         pytest.skip("SQLite is one host's, and `up` takes the lock of its folder")
     said: list[str] = []
-    with up._turn(said.append):
+    with joining.one_host_at_a_time(said.append):
         other = threading.Thread(target=_migrate_elsewhere, args=[said])
         other.start()
         until(lambda: said, what="the other host waits")
@@ -135,7 +136,8 @@ def test_one_host_migrates_and_the_others_wait_for_it() -> None:
 
 def _migrate_elsewhere(said: list[str]) -> None:
     try:
-        up.migrate(said.append)
+        with joining.one_host_at_a_time(said.append):
+            up.migrate(said.append)
     finally:
         connection.close()
 

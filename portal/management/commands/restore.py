@@ -15,9 +15,8 @@ from base.files.store import local_root
 from base.hosts import predecessor
 from portal.backup.after_restore import confirm_gone, missing_keys
 from portal.backup.encryption import BackupError
-from portal.backup.passphrase import VARIABLE, given
 from portal.backup.restore import BackupContents, differences, look, restore
-from portal.management.commands.backup import cleaned_up
+from portal.management.commands.backup import VARIABLE, cleaned_up, given
 from portal.management.commands.up import lock_home
 
 

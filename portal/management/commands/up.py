@@ -8,9 +8,8 @@ import os
 import secrets
 import socket
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -22,10 +21,9 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
-from django.db.migrations.loader import MigrationLoader
 
 from base.accounts import audit
-from base.core import linux
+from base.core import linux, private
 from base.core.env import is_loopback, text
 from base.files.store import local_root, marker, open_store
 from base.files.store.base import StoreUnavailable
@@ -34,13 +32,12 @@ from base.hosts.joining import NotShared
 from base.models import User
 from clusters.models import Node
 from portal.backup.restore import broken_off
-from portal.backup.tables import APPS
+from portal.backup.tables import applied, unknown
 from portal.shared.look import static_files
 from portal.supervisor import ReadinessWatch, Supervisor, children, preload, preload_web, run_child
 
 CONTRACT = "_contract_"  # in the name of a migration that older releases do not survive (CONTRIBUTING.md)
 _ADMIN = "admin"
-_LOCK = 0x6C6F6E67  # of PostgreSQL: a number that all hosts of all releases know
 
 
 class Command(BaseCommand):
@@ -61,7 +58,9 @@ class Command(BaseCommand):
             preload()
             password_file = preparing.result()
         preload_web()
-        crew = children(settings.BIND_HOST, str(settings.BIND_PORT), _tls(), settings.WEB_PROCESSES, _apps())
+        tls = (settings.TLS_CERT, settings.TLS_KEY) if settings.TLS_CERT else None
+        apps = (settings.APPS_BIND[0], str(settings.APPS_BIND[1])) if settings.APPS_BIND else None
+        crew = children(settings.BIND_HOST, str(settings.BIND_PORT), tls, settings.WEB_PROCESSES, apps)
         if (child := Supervisor(crew, _ready(password_file), lock).run()) is not None:
             run_child(child)
 
@@ -79,14 +78,6 @@ def _prepare(*, joins: bool) -> Path | None:
     return _prepare_host(lambda sentence: print(sentence, flush=True), joins=joins)  # noqa: T201
 
 
-def _tls() -> tuple[str, str] | None:
-    return (settings.TLS_CERT, settings.TLS_KEY) if settings.TLS_CERT else None
-
-
-def _apps() -> tuple[str, str] | None:
-    return (settings.APPS_BIND[0], str(settings.APPS_BIND[1])) if settings.APPS_BIND else None
-
-
 def _ready(password_file: Path | None) -> ReadinessWatch:
     public = settings.PUBLIC_URL if text("LONGSHORE_PUBLIC_URL", "") else ""
     secure = bool(settings.TLS_CERT)
@@ -97,7 +88,7 @@ def _ready(password_file: Path | None) -> ReadinessWatch:
 def _prepare_host(say: Callable[[str], object], *, joins: bool) -> Path | None:
     """Do what one host does at a time. ``joins``: its processes start here. Returns what ``_ensure_admin`` does."""
     try:
-        with joining.one_host_at_a_time():
+        with joining.one_host_at_a_time(say):
             migrate(say)
             _prepare_store()
             joining.check_keys()
@@ -168,21 +159,13 @@ def _check_port(setting: str, host: str, port: int) -> None:
 
 
 def migrate(say: Callable[[str], object]) -> None:
-    """Bring the database up to this release, on one host at a time. CommandError when a newer release has taken away
-    what this one needs."""
-    with _turn(say):
-        executor = MigrationExecutor(connection)
-        if newer := unknown(executor.loader):
-            _require_usable(newer)
-            say(f"longshore: the database is of a newer release ({', '.join(newer)}); this one can work with it")
-        if executor.migration_plan(executor.loader.graph.leaf_nodes()):
-            call_command("migrate", interactive=False, verbosity=0)
-
-
-def unknown(loader: MigrationLoader) -> list[str]:
-    """The migrations of our apps that a newer release has done to this database."""
-    done = (key for key in loader.applied_migrations if key[0] in APPS and key not in loader.disk_migrations)
-    return [f"{app} {name}" for app, name in sorted(done)]
+    """Bring the database up to this release. CommandError when a newer release has taken away what this one needs."""
+    executor = MigrationExecutor(connection)
+    if newer := unknown(executor.loader, applied(executor.loader)):
+        _require_usable(newer)
+        say(f"longshore: the database is of a newer release ({', '.join(newer)}); this one can work with it")
+    if executor.migration_plan(executor.loader.graph.leaf_nodes()):
+        call_command("migrate", interactive=False, verbosity=0)
 
 
 def _require_usable(newer: Iterable[str]) -> None:
@@ -192,27 +175,6 @@ def _require_usable(newer: Iterable[str]) -> None:
             f"The database is of a newer release of Longshore, which has taken away what this one needs: "
             f"{', '.join(gone)}. Start that release, or restore a backup of this one."
         )
-
-
-@contextmanager
-def _turn(say: Callable[[str], object]) -> Iterator[None]:
-    """On PostgreSQL several hosts may start at once. A connection of its own holds the lock, in one transaction: so it
-    ends with this process, and a pooler hands the connection to nobody else meanwhile."""
-    if connection.vendor != "postgresql":
-        yield
-        return
-    own = connection.copy()
-    try:
-        own.set_autocommit(False)
-        with own.cursor() as cursor:
-            cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 0")  # it waits for the migrations
-            cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [_LOCK])
-            if not cursor.fetchone()[0]:
-                say("longshore: another host brings the database up to its release; waiting for it")
-                cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
-        yield
-    finally:
-        own.close()
 
 
 def _ensure_admin() -> Path | None:
@@ -239,10 +201,8 @@ def _check_password(password: str) -> None:
 
 def _keep(password: str) -> Path:
     path: Path = settings.HOME / "secrets" / "admin-password"
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
-    path.touch(mode=0o600)
-    path.write_text(password + "\n")
+    private.made_once(path, password + "\n")
     return path
 
 

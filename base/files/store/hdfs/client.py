@@ -8,7 +8,6 @@ others.
 from __future__ import annotations
 
 import json
-import ssl
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
@@ -88,6 +87,11 @@ class NameNode:
         """Errors of the library and of the network become those of the store."""
         return self._breaker.guarding(_FOREIGN, lambda error: self._error(path, error))
 
+    def ask(self, path: str, question: str, *about: Any, **more: Any) -> Any:
+        """Ask by a method of the library's client. ``path`` is for errors."""
+        with self.translated(path):
+            return getattr(self.client, question)(*about, **more)
+
     def _error(self, path: str, error: Exception) -> LongshoreError:
         if not isinstance(error, HdfsError):
             return self._unreachable(error)
@@ -130,11 +134,8 @@ class Sending:
         parts = urlsplit(requote_uri(url))
         host, port = parts.hostname or "", parts.port
         with _translated():
-            if parts.scheme == "https":
-                context = ssl.create_default_context()
-                self._http: HTTPConnection = HTTPSConnection(host, port, timeout=SENDS, context=context)
-            else:
-                self._http = HTTPConnection(host, port, timeout=SENDS)
+            kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+            self._http = kind(host, port, timeout=SENDS)
             self._http.putrequest(method, f"{parts.path}?{parts.query}")
             self._http.putheader("Content-Type", "application/octet-stream")  # HttpFS takes no other
             self._http.putheader("Transfer-Encoding", "chunked")

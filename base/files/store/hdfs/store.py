@@ -50,8 +50,7 @@ class HdfsStore(Store):
             raise BadPath(f"{path} is a folder.")
         if offset >= entry.size:
             return io.BytesIO()
-        with self.namenode.translated(path):
-            answer = self.namenode.client._open(plain(path), offset=offset)
+        answer = self.namenode.ask(path, "_open", plain(path), offset=offset)
         return io.BufferedReader(Reading(path, "HDFS", answer.raw.read, answer.close, entry.size - offset), _BLOCK)
 
     def begin(self, path: str, *, owner: str = "", mode: int = 0o644, overwrite: bool = True) -> Writing:
@@ -73,8 +72,8 @@ class HdfsStore(Store):
             self._take(part, target, overwrite)
 
     def _take(self, source: str, target: str, overwrite: bool) -> None:
-        with self.namenode.translated(target):
-            self.namenode.client._rename(source, destination=target, renameoptions="OVERWRITE" if overwrite else "NONE")
+        options = "OVERWRITE" if overwrite else "NONE"
+        self.namenode.ask(target, "_rename", source, destination=target, renameoptions=options)
 
     def begin_append(self, path: str) -> Writing:
         before = self.stat(path)
@@ -86,15 +85,13 @@ class HdfsStore(Store):
         entry = self.stat(path)
         if entry.is_dir or not 0 <= size <= entry.size:
             raise BadRequest(f"{path} is no file of at least {size} bytes.")
-        with self.namenode.translated(path):
-            self.namenode.client._truncate(plain(path), newlength=size)
+        self.namenode.ask(path, "_truncate", plain(path), newlength=size)
 
     def mkdirs(self, path: str, *, owner: str = "", mode: int = 0o755) -> None:
         missing = self._missing(plain(path))
         if not missing:
             return
-        with self.namenode.translated(path):
-            self.namenode.client._mkdirs(missing[0], permission=f"{mode:o}")
+        self.namenode.ask(path, "_mkdirs", missing[0], permission=f"{mode:o}")
         if owner or mode != 0o755:
             for folder in missing:
                 self.mark(folder, owner, mode)
@@ -107,8 +104,7 @@ class HdfsStore(Store):
             return 0
         old = [row["pathSuffix"] for row in rows if row["modificationTime"] <= before]
         for name in old:
-            with self.namenode.translated(PARTS):
-                self.namenode.client.delete(f"{PARTS}/{name}")
+            self.namenode.ask(PARTS, "delete", f"{PARTS}/{name}")
         return len(old)
 
     def list(self, path: str, pick: Pick | None = None) -> builtins.list[Entry]:
@@ -135,21 +131,18 @@ class HdfsStore(Store):
         if there == "/":
             raise BadPath("The root of the store cannot be deleted.")
         self._folders.forget()
-        with self.namenode.translated(path):
-            self.namenode.client.delete(there, recursive=recursive)
+        self.namenode.ask(path, "delete", there, recursive=recursive)
 
     def change(
         self, path: str, *, owner: str | None = None, mode: int | None = None, modified_at: datetime | None = None
     ) -> None:
         self.mark(plain(path), owner or "", mode)
         if modified_at is not None:
-            with self.namenode.translated(path):
-                milliseconds = round(modified_at.timestamp() * 1000)
-                self.namenode.client._set_times(plain(path), modificationtime=milliseconds)
+            milliseconds = round(modified_at.timestamp() * 1000)
+            self.namenode.ask(path, "_set_times", plain(path), modificationtime=milliseconds)
 
     def usage(self, path: str) -> TreeUsage:
-        with self.namenode.translated(path):
-            content = self.namenode.client.content(plain(path))
+        content = self.namenode.ask(path, "content", plain(path))
         return TreeUsage(content["length"], content["fileCount"], content["directoryCount"])
 
     def send(self, path: str, written: str, *, append: bool = False) -> Sending:
@@ -164,11 +157,10 @@ class HdfsStore(Store):
             return entry_of(path, self.namenode.client._get_file_status(path).json()["FileStatus"])
 
     def mark(self, path: str, owner: str, mode: int | None) -> None:
-        with self.namenode.translated(path):
-            if owner:
-                self.namenode.client.set_owner(path, owner=owner)
-            if mode is not None:
-                self.namenode.client.set_permission(path, permission=f"{mode & 0o1777:o}")
+        if owner:
+            self.namenode.ask(path, "set_owner", path, owner=owner)
+        if mode is not None:
+            self.namenode.ask(path, "set_permission", path, permission=f"{mode & 0o1777:o}")
 
     def _rows(self, folder: str) -> builtins.list[dict[str, Any]]:
         """What HDFS says of each entry of a folder, or of a file."""
@@ -238,8 +230,9 @@ class New(Appended):
         deletes old parts."""
         if time.monotonic() - self._touched >= _TOUCH_EVERY:
             self._touched = time.monotonic()
-            with suppress(LongshoreError), self._store.namenode.translated(self._written):
-                self._store.namenode.client.set_times(self._written, modification_time=int(time.time() * 1000))
+            with suppress(LongshoreError):
+                now = int(time.time() * 1000)
+                self._store.namenode.ask(self._written, "set_times", self._written, modification_time=now)
         super().add(piece)
 
     def keep(self) -> int:
@@ -253,5 +246,5 @@ class New(Appended):
     def drop(self) -> None:
         super().drop()
         if not self._kept:
-            with suppress(LongshoreError), self._store.namenode.translated(self._written):
-                self._store.namenode.client.delete(self._written)
+            with suppress(LongshoreError):
+                self._store.namenode.ask(self._written, "delete", self._written)

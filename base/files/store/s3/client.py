@@ -48,6 +48,7 @@ _REFUSALS = {
     "cannot do that": ("NotImplemented",),
 }
 _BUSY = {"SlowDown", "503", "ServiceUnavailable", "RequestLimitExceeded", "Throttling", "TooManyRequests", "429"}
+SLOW = {"put_object", "copy_object", "upload_part", "upload_part_copy", "complete_multipart_upload"}
 _FULL = {"QuotaExceeded", "XMinioStorageFull", "XMinioAdminBucketQuotaExceeded", "StorageFull", "InsufficientStorage"}
 _CHANGED = {"PreconditionFailed", "412", "ConditionalRequestConflict", "409"}
 _FOREIGN = (BotoCoreError, ClientError, OSError, ValueError, KeyError, TypeError)
@@ -65,8 +66,7 @@ class UploadGone(StoreUnavailable):
 
 
 class Server:
-    """One bucket. ``client`` is boto3's, for many threads, and ``patient`` another for requests that take long; each
-    use of them is inside ``translated``."""
+    """One bucket. ``client`` is boto3's, for many threads, and ``patient`` another for what is SLOW."""
 
     def __init__(self, bucket: Bucket) -> None:
         self.bucket = bucket.name
@@ -78,6 +78,12 @@ class Server:
     def object(self, key: str) -> dict[str, str]:
         """The arguments by which boto3 knows an object."""
         return {"Bucket": self.bucket, "Key": key}
+
+    def ask(self, path: str, question: str, key: str, **more: Any) -> Any:
+        """Ask about the object of a key, by a method of boto3's client. ``path`` is for errors."""
+        client = self.patient if question in SLOW else self.client
+        with self.translated(path):
+            return getattr(client, question)(**self.object(key), **more)
 
     def translated(self, path: str) -> AbstractContextManager[None]:
         """Errors of the library and of the network become those of the store."""

@@ -58,8 +58,7 @@ class S3Store(Store):
             return io.BytesIO()
         part = {"Range": f"bytes={offset}-"} if offset else {}
         try:
-            with self.server.translated(path):
-                answer = self.server.client.get_object(**self.server.object(key), **part)
+            answer = self.server.ask(path, "get_object", key, **part)
         except BeyondEnd:
             return io.BytesIO()
         except PathNotFound:
@@ -147,16 +146,16 @@ class S3Store(Store):
     def stat(self, path: str) -> Entry:
         plain = joined(names_of(path))
         if plain != "/":
-            with suppress(PathNotFound), self.server.translated(path):
-                return entry_of(plain, self.server.client.head_object(**self.server.object(self._tree.file(path))))
+            with suppress(PathNotFound):
+                return entry_of(plain, self.server.ask(path, "head_object", self._tree.file(path)))
         root = self._tree.folder(path)
         first = next(self._tree.below(root, most=1), None)
         if first is None and plain != "/":
             raise PathNotFound(f"{path} does not exist.")
         head = {"LastModified": first["LastModified"] if first else datetime.now(UTC)}
         if first and first["Key"] == root and plain != "/":
-            with suppress(PathNotFound), self.server.translated(path):
-                head = self.server.client.head_object(**self.server.object(root))
+            with suppress(PathNotFound):
+                head = self.server.ask(path, "head_object", root)
         return entry_of(plain, head, is_dir=True)
 
     def rename(self, source: str, target: str, *, overwrite: bool = False) -> None:
@@ -184,8 +183,8 @@ class S3Store(Store):
         before, swept = datetime.now(UTC) - timedelta(seconds=age), 0
         for key, upload, at in self._tree.unfinished(self._tree.root):
             if at <= before:
-                with suppress(PathNotFound), self.server.translated(key):
-                    self.server.client.abort_multipart_upload(**self.server.object(key), UploadId=upload)
+                with suppress(PathNotFound):
+                    self.server.ask(key, "abort_multipart_upload", key, UploadId=upload)
                 swept += 1
         return swept
 
@@ -214,9 +213,8 @@ class S3Store(Store):
     def _head(self, path: str) -> dict[str, Any]:
         """What the server says of a file. PathNotFound; BadPath of a folder."""
         try:
-            with self.server.translated(path):
-                answer: dict[str, Any] = self.server.client.head_object(**self.server.object(self._file(path)))
-                return answer
+            answer: dict[str, Any] = self.server.ask(path, "head_object", self._file(path))
+            return answer
         except PathNotFound:
             if self._is_folder(path):
                 raise BadPath(f"{path} is a folder.") from None
@@ -239,8 +237,7 @@ class S3Store(Store):
         return missing
 
     def _mark_folder(self, path: str, metadata: dict[str, str]) -> None:
-        with self.server.translated(path):
-            self.server.patient.put_object(**self.server.object(self._tree.folder(path)), Body=b"", Metadata=metadata)
+        self.server.ask(path, "put_object", self._tree.folder(path), Body=b"", Metadata=metadata)
 
     def _begun(self, path: str, head: Mapping[str, Any], size: int) -> Upload:
         """A new object that takes the file's place if nobody has changed that, with its first ``size`` bytes."""
@@ -274,10 +271,7 @@ class S3Store(Store):
         source = self.server.object(self._file(path))
         if head["ContentLength"] <= COPIED:
             other = {} if metadata is None else {"Metadata": metadata, "MetadataDirective": "REPLACE"}
-            with self.server.translated(path):
-                self.server.patient.copy_object(
-                    **self.server.object(key), CopySource=source, CopySourceIfMatch=head["ETag"], **other
-                )
+            self.server.ask(path, "copy_object", key, CopySource=source, CopySourceIfMatch=head["ETag"], **other)
             return
         upload = Upload(self.server, path, key, head["Metadata"] if metadata is None else metadata)
         try:
@@ -292,9 +286,8 @@ class S3Store(Store):
 
         def move(key: str) -> None:
             if key.endswith("/"):
-                copied = {"CopySource": self.server.object(key)}
-                with self.server.translated(source):
-                    self.server.patient.copy_object(**self.server.object(new + key.removeprefix(old)), **copied)
+                there = new + key.removeprefix(old)
+                self.server.ask(source, "copy_object", there, CopySource=self.server.object(key))
             else:
                 path = self._tree.path(key)
                 self._copy(path, self._head(path), new + key.removeprefix(old))

@@ -98,8 +98,7 @@ class Tree:
         left = iter(keys)
         while some := list(islice(left, _DELETED)):
             for key in filter(_NO_XML.search, some):
-                with self._server.translated(path):
-                    self._server.client.delete_object(**self._server.object(key))
+                self._server.ask(path, "delete_object", key)
             if listed := [{"Key": key} for key in some if not _NO_XML.search(key)]:
                 with self._server.translated(path):
                     answer = self._server.client.delete_objects(
@@ -120,8 +119,7 @@ class Tree:
                 yield each["Key"], each["UploadId"], max(each["Initiated"], *self._parts(each["Key"], each["UploadId"]))
 
     def _parts(self, key: str, upload: str) -> list[datetime]:
-        with self._server.translated(key):
-            answer = self._server.client.list_parts(**self._server.object(key), UploadId=upload)
+        answer = self._server.ask(key, "list_parts", key, UploadId=upload)
         return [part["LastModified"] for part in answer.get("Parts", ())]
 
     def _pages(self, question: str, prefix: str, **more: Any) -> Iterator[dict[str, Any]]:

@@ -34,9 +34,8 @@ class Upload:
         condition: Mapping[str, str] = MappingProxyType({}),
         require: Callable[[], object] = lambda: None,
     ) -> None:
-        self._server, self._path = server, path
+        self._server, self._path, self._key = server, path, key
         self._condition, self._require = condition, require
-        self._object = server.object(key)
         self._metadata = metadata
         self._id = ""
         self._parts: list[dict[str, Any]] = []
@@ -61,15 +60,14 @@ class Upload:
         while start < end:
             until = end if end - start <= 2 * COPIED else start + COPIED
             number = self._next()
-            with self._server.translated(self._path):
-                answer = self._server.patient.upload_part_copy(
-                    **self._object,
-                    UploadId=self._id,
-                    PartNumber=number,
-                    CopySource={"Bucket": source["Bucket"], "Key": source["Key"]},
-                    CopySourceIfMatch=source["ETag"],
-                    CopySourceRange=f"bytes={start}-{until - 1}",
-                )
+            answer = self._ask(
+                "upload_part_copy",
+                UploadId=self._id,
+                PartNumber=number,
+                CopySource={"Bucket": source["Bucket"], "Key": source["Key"]},
+                CopySourceIfMatch=source["ETag"],
+                CopySourceRange=f"bytes={start}-{until - 1}",
+            )
             self._parts.append({"PartNumber": number, "ETag": answer["CopyPartResult"]["ETag"]})
             self.size += until - start
             start = until
@@ -81,28 +79,23 @@ class Upload:
             self._complete()
         else:
             self._buffer.seek(0)
-            with self._server.translated(self._path):
-                self._server.patient.put_object(
-                    **self._object, Body=self._buffer, Metadata=self._metadata, **self._condition
-                )
+            self._ask("put_object", Body=self._buffer, Metadata=self._metadata, **self._condition)
         return self.size
 
     def drop(self) -> None:
         """Forget it all; after ``keep`` nothing is left to forget."""
         self._buffer.close()
         if self._id:
-            with suppress(LongshoreError), self._server.translated(self._path):
-                self._server.client.abort_multipart_upload(**self._object, UploadId=self._id)
+            with suppress(LongshoreError):
+                self._ask("abort_multipart_upload", UploadId=self._id)
             self._id = ""
 
     def _complete(self) -> None:
         if self._buffered:
             self._send()
         try:
-            with self._server.translated(self._path):
-                self._server.patient.complete_multipart_upload(
-                    **self._object, UploadId=self._id, MultipartUpload={"Parts": self._parts}, **self._condition
-                )
+            parts = {"Parts": self._parts}
+            self._ask("complete_multipart_upload", UploadId=self._id, MultipartUpload=parts, **self._condition)
         except UploadGone:
             if not self._is_made():
                 raise
@@ -110,8 +103,7 @@ class Upload:
 
     def _is_made(self) -> bool:
         """Whether the object is there: the answer may be lost, and the request that is sent again finds no upload."""
-        with self._server.translated(self._path):
-            head = self._server.client.head_object(**self._object)
+        head = self._ask("head_object")
         return bool(head["ContentLength"] == self.size and head["ETag"].strip('"').endswith(f"-{len(self._parts)}"))
 
     def _part_size(self) -> int:
@@ -120,18 +112,16 @@ class Upload:
     def _next(self) -> int:
         """Return the number of the next part. The first one begins the upload."""
         if not self._id:
-            with self._server.translated(self._path):
-                answer = self._server.client.create_multipart_upload(**self._object, Metadata=self._metadata)
-                self._id = answer["UploadId"]
+            self._id = self._ask("create_multipart_upload", Metadata=self._metadata)["UploadId"]
         return len(self._parts) + 1
+
+    def _ask(self, question: str, **more: Any) -> Any:
+        return self._server.ask(self._path, question, self._key, **more)
 
     def _send(self) -> None:
         number = self._next()
         self._buffer.seek(0)
-        with self._server.translated(self._path):
-            answer = self._server.patient.upload_part(
-                **self._object, UploadId=self._id, PartNumber=number, Body=self._buffer
-            )
+        answer = self._ask("upload_part", UploadId=self._id, PartNumber=number, Body=self._buffer)
         self._parts.append({"PartNumber": number, "ETag": answer["ETag"]})
         self._buffer.close()
         self._buffer, self._buffered = _buffer(), 0

@@ -12,9 +12,11 @@ import pytest
 from django.db import connection
 from django.test import Client
 
+from base.accounts import tokens
 from base.core.errors import DiskFull
 from base.models import User
 from base.serving import bodies
+from jobs.models import Job
 from portal.webhdfs import app as files
 
 SAYS = "The disk of this host of the portal is full."
@@ -57,3 +59,23 @@ def test_a_body_that_finds_no_room_is_refused(monkeypatch: pytest.MonkeyPatch) -
 
     with pytest.raises(DiskFull):
         asyncio.run(bodies.read({"headers": [(b"transfer-encoding", b"chunked")]}, receive, limit))
+
+
+@pytest.mark.django_db
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="only SQLite's disk can be made full for one test")
+def test_a_full_disk_of_the_database_is_told_as_that(client: Client, alice: User) -> None:
+    """By the real database, which may have no page more."""
+    role = {"name": "main", "command": "x" * 60_000}
+    config = {"jobName": "a", "image": "i", "taskRoles": [role]}
+    token = {"Authorization": f"Bearer {tokens.issue(alice, 3600)}"}
+    with connection.cursor() as cursor:
+        pages = cursor.execute("PRAGMA page_count").fetchone()[0]
+        cursor.execute(f"PRAGMA max_page_count = {pages + 1}")
+    try:
+        answer = client.post("/api/v1/jobs", json.dumps(config), content_type="application/json", headers=token)
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("PRAGMA max_page_count = 1073741823")
+    assert answer.status_code == 503
+    assert answer.json()["message"].startswith("The disk of the database is full. Try again once an admin")
+    assert not Job.objects.exists()

@@ -4,6 +4,7 @@ portal's inside."""
 from __future__ import annotations
 
 import re
+import sqlite3
 from typing import Any
 
 import structlog
@@ -17,6 +18,7 @@ from base.core import errors
 
 _API = re.compile(r"/+(?:api|rest-server)/", re.IGNORECASE)
 _STOOD_STILL = "25P03"  # of PostgreSQL: idle_in_transaction_session_timeout
+_FULL = "53100"  # of PostgreSQL: disk_full
 _log = structlog.get_logger("portal.api")
 _OURS: tuple[tuple[type[Exception], type[errors.LongshoreError]], ...] = (
     (exceptions.NotAuthenticated, errors.Unauthorized),
@@ -46,12 +48,20 @@ def is_database_away(error: Exception) -> bool:
     return isinstance(error, (OperationalError, InterfaceError))
 
 
+_ITS_DISK_IS_FULL = "The disk of the database is full. Try again once an admin has made room there."
+
+
+def _is_full(error: Exception) -> bool:
+    cause = error.__cause__
+    return getattr(cause, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL or getattr(cause, "sqlstate", None) == _FULL
+
+
 def outage(error: Exception, path: str) -> errors.LongshoreError | None:
     """What is answered to an error for which no request is to blame; None for others. It is logged in one line, without
     a traceback, as it may happen to every request until somebody has mended it."""
     if is_database_away(error):
         _log.error("the database does not take a request", path=path, reason=str(error).strip())
-        return errors.DatabaseUnavailable()
+        return errors.DatabaseUnavailable(_ITS_DISK_IS_FULL if _is_full(error) else "")
     if errors.is_disk_full(error):
         _log.error("the disk of this host is full", path=path, reason=str(error))
         return errors.DiskFull()

@@ -249,10 +249,12 @@ def test_what_is_kept_costs_few_queries_however_many_wait(
     browse: Browse, alice: User, kept: Job, count_queries: Count, url: str
 ) -> None:
     client = browse(alice)
+    make_job("bob", "waits", gpus=4)  # where several users wait, it is read who has used less
+    client.get(url)
     few = count_queries(lambda: client.get(url))
     for number in range(20):
         make_job("bob", f"waits-{number}", gpus=4)
-    assert count_queries(lambda: client.get(url)) == few <= 24
+    assert count_queries(lambda: client.get(url)) == few <= 26
 
 
 def test_all_nodes_mark_the_gpus_that_are_yours(browse: Browse, bob: User, kept: Job) -> None:

@@ -181,7 +181,11 @@ def test_it_does_not_promise_a_start_in_a_stopped_virtual_cluster(browse: Browse
 def test_it_does_not_promise_a_start_behind_a_job_that_holds_the_queue(browse: Browse, alice: User) -> None:
     make_job("bob", state="RUNNING", node=make_node(cpus=2))
     make_job("bob", "large", config={"taskRoles": [{"name": "w", "cpuNumber": 2, "memoryMB": 100, "command": "x"}]})
-    plan = browse(alice).post("/submit/check", {"config": json.dumps(make_config("mine"))}).context["plan"]
+    check = {"config": json.dumps(make_config("mine"))}
+    plan = browse(alice).post("/submit/check", check).context["plan"]
+    assert plan.title == "Starts now", "alice has used less than bob"
+    Job.objects.filter(name="large").update(keeps_turn=True)  # once a pass has reserved for it
+    plan = browse(alice).post("/submit/check", check).context["plan"]
     assert plan.sentences == (
         "The room that it would fit into is reserved for bob/large.",
         "One job is ahead of it in VC default; it starts before them only on room that they do not need.",

@@ -71,6 +71,20 @@ def test_a_guest_runs_on_reserved_room_until_it_is_needed(portal: Portal) -> Non
     assert [portal.state(name) for name in first] == ["RUNNING", "RUNNING"]
 
 
+def test_a_drained_node_becomes_empty_and_its_gang_goes_elsewhere(portal: Portal, docker_nodes: list[BedNode]) -> None:
+    """Before anybody is evicted for an owner: they would rest, and the gang borrows."""
+    gang = runs(portal, "gang", gpus=GPUS, tasks=2)
+    used = {portal.task(gang, index=at)["nodeName"] for at in range(2)}
+    drained = sorted(used)[0]
+    assert portal.http.put(f"/nodes/{drained}/status", json={"nodeStatus": "draining"}).status_code == 200
+    until(lambda: len(portal.attempts(gang)) == 2, 60, 0.2, what="it begins anew")
+    portal.wait_running(gang, timeout=60)
+    assert drained not in {portal.task(gang, index=at)["nodeName"] for at in range(2)}
+    assert ended_with(portal, gang) == [EVICTED]
+    engine = docker_nodes[int(drained[1:])]
+    until(lambda: not containers(engine, portal), 40, 0.2, what="nothing is left on it")
+
+
 def test_what_is_borrowed_comes_back_with_its_place_and_without_a_retry(portal: Portal) -> None:
     lent = [runs(portal, f"lent-{at}", "speech") for at in range(3)]
     runs(portal, "owner", "vision")
@@ -87,16 +101,3 @@ def test_what_is_borrowed_comes_back_with_its_place_and_without_a_retry(portal: 
     for name in lent[:2]:
         portal.stop(name)
     portal.wait_running(lent[2], timeout=60)  # within its guarantee at once
-
-
-def test_a_drained_node_becomes_empty_and_its_gang_goes_elsewhere(portal: Portal, docker_nodes: list[BedNode]) -> None:
-    gang = runs(portal, "gang", gpus=GPUS, tasks=2)
-    used = {portal.task(gang, index=at)["nodeName"] for at in range(2)}
-    drained = sorted(used)[0]
-    assert portal.http.put(f"/nodes/{drained}/status", json={"nodeStatus": "draining"}).status_code == 200
-    until(lambda: len(portal.attempts(gang)) == 2, 60, 0.2, what="it begins anew")
-    portal.wait_running(gang, timeout=60)
-    assert drained not in {portal.task(gang, index=at)["nodeName"] for at in range(2)}
-    assert ended_with(portal, gang) == [EVICTED]
-    engine = docker_nodes[int(drained[1:])]
-    until(lambda: not containers(engine, portal), 40, 0.2, what="nothing is left on it")

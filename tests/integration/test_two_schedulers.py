@@ -20,8 +20,8 @@ from base.models import LeaseRow
 from base.wakes.lease import PATIENCE, Fenced, Lease
 from jobs.models import Job
 from jobs.planning.lifecycle import JOB_END_STATES
-from jobs.scheduling.rows.stamps import Stamps
 from jobs.scheduling.loop import Scheduler
+from jobs.scheduling.rows.stamps import Stamps
 from tests.cluster import Cluster
 from tests.integration.test_simulation import History
 

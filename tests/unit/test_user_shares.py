@@ -11,7 +11,8 @@ from datetime import timedelta
 import pytest
 
 from clusters.placement.shares import Right, pool_totals, quotas
-from jobs.planning.queue.users.shares import UserLines, UserShares
+from jobs.planning.queue.users.lines import UserLines, WaitingLines
+from jobs.planning.queue.users.shares import UserShares
 from jobs.planning.queue.users.used_lately import UsedLately, after_use, counts
 from jobs.planning.turns import Move, Turn, turns
 from tests.unit.queue_model import NOW, Play, Played, node, shape
@@ -216,7 +217,7 @@ def test_a_pass_over_very_many_jobs_of_many_users_looks_at_each_once() -> None:
     """10,000 jobs of 100 users: nothing is sorted anew where one is placed."""
     shares = UserShares({"gpu": 100.0})
     waiting = [job(at, f"u{at % 100}") for at in range(10_000)]
-    lines = UserLines(waiting, shares)
+    lines = UserLines(WaitingLines(waiting).of_vc["a"], shares)
     looks = Counter[str]()
 
     class Counted(dict[str, float]):

@@ -95,34 +95,26 @@ class Turn(Generic[JobT]):
 
 
 def turns(
-    waiting: Sequence[JobT],
-    scene: Scene[JobT],
-    *,
-    only_tried: bool = False,
-    lines: WaitingLines[JobT] | None = None,
+    waiting: Sequence[JobT], scene: Scene[JobT], *, only_tried: bool = False, lines: WaitingLines[JobT] | None = None
 ) -> Iterator[Turn[JobT]]:
     """The turn of every waiting job, in the order in which they are decided; a job that goes takes its room from those
     after it. ``only_tried`` leaves out the jobs that just wait: thousands in a pass, where nobody asks why they do.
     ``lines`` are those of these jobs, where they are known. Nothing is raised for a single bad job: its Turn has the
     ``error``."""
-    return _Round(waiting, scene, only_tried, lines).turns()
+    return _Round(Queue(waiting, scene, lines), only_tried).turns()
 
 
 class _Round(Generic[JobT]):
     """One round of turns. The free capacity only becomes smaller in it, so a shape that found none finds none later."""
 
-    def __init__(
-        self, waiting: Sequence[JobT], scene: Scene[JobT], only_tried: bool, lines: WaitingLines[JobT] | None
-    ) -> None:
-        self.scene, self.only_tried = scene, only_tried
-        self.queue = Queue(waiting, scene, lines)
-        self.lines = self.queue.lines
+    def __init__(self, queue: Queue[JobT], only_tried: bool) -> None:
+        self.queue, self.scene, self.lines, self.only_tried = queue, queue.scene, queue.lines, only_tried
         for line in self.lines.values():
             line.closed = line.quota.stopped
-        self.free, self.reservations = FreeInRound(scene), self.queue.reservations
+        self.free, self.reservations = FreeInRound(self.scene), queue.reservations
         self.latest: datetime | None = None  # of the moments at which the reserved room is likely free
-        self.withheld = scene.appointed.withheld  # the nodes that appointments keep a job off
-        self.owners = frozenset(node.dedicated_to for node in scene.nodes)
+        self.withheld = self.scene.appointed.withheld  # the nodes that appointments keep a job off
+        self.owners = frozenset(node.dedicated_to for node in self.scene.nodes)
         # With the shape itself, so that its id stays its own.
         self.no_room: dict[Shape, Sequence[Demand]] = {}
         self.no_room_at_all: dict[Shape, Sequence[Demand]] = {}  # not even as a guest

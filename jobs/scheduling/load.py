@@ -44,7 +44,6 @@ from jobs.planning.world import JobView, LiveJob, Owner, TaskView, World
 from jobs.scheduling import idlings, rests
 from jobs.scheduling.rows.jobs import KnownJobs
 from jobs.scheduling.rows.tasks import KnownTasks
-from jobs.scheduling.rows.times import OwnTimes
 
 V = TypeVar("V")
 _REREAD = timedelta(seconds=60)  # after which everything is read again all the same
@@ -65,7 +64,7 @@ class WorldLoader:
 
     def __init__(self) -> None:
         self.ledger = Ledger()
-        self._times = OwnTimes()
+        self._times = clock.OwnTimes()
         self._jobs, self._tasks = KnownJobs(self._times), KnownTasks(self._times)
         self._moved: set[int] = set()  # ids of jobs that differ from those in the rows
         self._live: dict[int, LiveJob] = {}

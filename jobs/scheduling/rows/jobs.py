@@ -24,7 +24,6 @@ from jobs.planning.lifecycle import JobState
 from jobs.planning.world import PARK_FOR, JobView
 from jobs.scheduling import columns
 from jobs.scheduling.rows import stamps
-from jobs.scheduling.rows.times import OwnTimes, after, before
 
 _LIVE = frozenset(map(str, (JobState.WAITING, JobState.RUNNING)))
 _PORT_OFFSET = int(settings.INSTANCE, 16) % 1_000_000
@@ -34,7 +33,7 @@ Decided = Mapping[int, tuple[Exit, int]]
 class KnownJobs:
     """Reads a job again only when its stamp has changed."""
 
-    def __init__(self, times: OwnTimes) -> None:
+    def __init__(self, times: clock.OwnTimes) -> None:
         self.of: dict[int, JobView] = {}
         self.ended: set[int] = set()  # deleted ones that have ended
         self._times, self._stamps = times, stamps.of_jobs()
@@ -88,10 +87,10 @@ class KnownJobs:
         most = spec.asked.max_run_seconds
         read = {
             "state": JobState(row["state"]),
-            "not_before": after(not_before, time_of_day, read_at, retries.LONGEST_DELAY),
-            "parked_until": after(row["parked_until"], time_of_day, read_at, PARK_FOR),
+            "not_before": clock.after(not_before, time_of_day, read_at, retries.LONGEST_DELAY),
+            "parked_until": clock.after(row["parked_until"], time_of_day, read_at, PARK_FOR),
             "started_at": started,
-            "saved_at": before(row["saved_at"], time_of_day, read_at) if row["saved_at"] else None,
+            "saved_at": clock.before(row["saved_at"], time_of_day, read_at) if row["saved_at"] else None,
             "ends_by": started + timedelta(seconds=most) if started and most else None,
         }
         learnt_of = {"avoid": ends.avoid | frozenset(spec.asked.avoid_nodes), "before": ends.streak}

@@ -16,7 +16,6 @@ from jobs.planning.settle import LEASE
 from jobs.planning.world import Owner, TaskView
 from jobs.scheduling import columns
 from jobs.scheduling.rows import stamps
-from jobs.scheduling.rows.times import OwnTimes, before
 
 _TIMES = ("changed_at", "ordered_at", "fact_at", "claimed_until", "told_at")
 
@@ -31,7 +30,7 @@ class _ReadTask(NamedTuple):
 class KnownTasks:
     """Reads a task again only when its stamp has changed."""
 
-    def __init__(self, times: OwnTimes) -> None:
+    def __init__(self, times: clock.OwnTimes) -> None:
         self.of_job: dict[int, dict[int, TaskView]] = {}  # those of running jobs
         self.leftovers: set[int] = set()  # ids
         self.owners: dict[str, Owner] = {}  # by name of the container
@@ -90,7 +89,7 @@ class KnownTasks:
             elif name == "fact_at":
                 learnt[name] = read_at
             elif name == "told_at":  # of a process that begins here the clock of the day has to do
-                learnt[name] = read_at if known else before(value, timezone.now(), read_at)
+                learnt[name] = read_at if known else clock.before(value, timezone.now(), read_at)
             else:
                 learnt[name] = self._times.learnt(value, read_at)
         view = TaskView(**{**row, **learnt, "state": TaskState(row["state"])})

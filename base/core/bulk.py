@@ -259,7 +259,12 @@ def _prepared(fields: Sequence[Any], rows: Iterable[Row], connection: BaseDataba
     for field, values in zip(fields, zip(*rows, strict=True), strict=False):  # without rows there are no columns
         if isinstance(field, JSONField):
             adapt, encoder = connection.ops.adapt_json_value, field.encoder
-            values = [None if value is None else adapt(value, encoder) for value in values]
+            texts = list(map(repr, values))  # most of them are empty, or like many others
+            made = {
+                text: None if value is None else adapt(value, encoder)
+                for text, value in zip(texts, values, strict=True)
+            }
+            values = [made[text] for text in texts]
         elif not _AS_IT_IS.issuperset(map(type, values)):  # moments and states, mostly the same one
             made = {value: field.get_db_prep_save(value, connection) for value in set(values)}
             values = [made[value] for value in values]

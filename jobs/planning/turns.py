@@ -149,7 +149,7 @@ class _Round(Generic[JobT]):
 
     def _pass_by(self, line: VcQueue[JobT]) -> None:
         with suppress(Exception):  # the turn of that job has the error
-            while self.only_tried and (job := line.next) is not None and self._is_hopeless(line, job):
+            while self.only_tried and line.waits and (job := line.next) is not None and self._is_hopeless(line, job):
                 line.at += 1
 
     def _is_surely_skipped(self, line: VcQueue[JobT], job: JobT) -> bool:

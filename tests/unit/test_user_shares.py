@@ -137,10 +137,10 @@ def test_what_still_runs_counts_as_if_it_had_just_ended() -> None:
 
 
 LOADS = {
-    "many small jobs": {"ann": many("ann", 900, 1), "ben": many("ben", 900, 2000)},
-    "one has gangs": {"ann": many("ann", 900, 1), "ben": many("ben", 900, 2000, gpus=2, tasks=2)},
-    "one has a sweep of short ones": {"ann": many("ann", 900, 1, seconds=240), "ben": many("ben", 900, 2000)},
-    "one has long ones": {"ann": many("ann", 900, 1), "ben": many("ben", 900, 2000, seconds=3600)},
+    "many small jobs": {"ann": many("ann", 400, 1), "ben": many("ben", 400, 2000)},
+    "one has gangs": {"ann": many("ann", 400, 1), "ben": many("ben", 400, 2000, gpus=2, tasks=2)},
+    "one has a sweep of short ones": {"ann": many("ann", 400, 1, seconds=240), "ben": many("ben", 400, 2000)},
+    "one has long ones": {"ann": many("ann", 400, 1), "ben": many("ben", 400, 2000, seconds=3600)},
 }
 
 

@@ -24,6 +24,7 @@ from clusters.placement.shares import Hold, add, nodes_without
 from jobs.planning.queue.lengths import DRAWS
 from jobs.planning.queue.lines import Queue, in_order, places
 from jobs.planning.queue.scene import NO_LENGTHS, JobT, Runner, Scene, as_evicted, as_owner, holds_at, rests_after
+from jobs.planning.queue.unchanged import pauses
 from jobs.planning.queue.users.shares import after_run
 from jobs.planning.turns import Move, Turn, turns
 
@@ -324,8 +325,8 @@ class _Draw(Generic[JobT]):
         moments = [self.ends[0][0]] if self.ends else []
         moments += [self.delay + _GRACE] if self._makes_room else []
         now = self.scene.now
-        times = [time for job in self.waiting for time in job.pauses(self.rests)]
-        times += [one.until for one in self.idlings.values() if one.until is not None]
+        times = pauses(self.waiting, self.rests)
+        times.update(one.until for one in self.idlings.values() if one.until is not None)
         moments += [delay for time in times if (delay := (time - now).total_seconds()) > self.delay]
         soonest = min(moments, default=inf)
         return None if soonest == inf else max(self.delay, soonest)

@@ -86,6 +86,19 @@ def evicting(victims: Sequence[Runner[JobT]]) -> Blocker:
     return _with_names(lambda names: Blocker("evicting", _GIVES_BACK.format(names)), jobs, _others(jobs).capitalize())
 
 
+def spared(reservation: Reservation[JobT], scene: Scene[JobT]) -> Blocker:
+    """Who leaves for it once they have run for the minimum of their virtual clusters."""
+    jobs, moment = [each.job for each in reservation.spared], reservation.moment or scene.now
+    vc = max((job.vc for job in jobs), key=lambda vc: scene.quota(vc).min_run)
+    least = words.duration(60 * scene.quota(vc).min_run)
+
+    def of(names: str) -> Blocker:
+        what = f"{_GIVES_BACK.format(names)} What VC {vc} borrows runs for {least} at least: that is over"
+        return replace(_until(moment, scene.now, what, "."), kind="spared")
+
+    return _with_names(of, jobs, _others(jobs).capitalize())
+
+
 def owners(job: SchedulableJob, vcs: Sequence[str]) -> Blocker:
     """``vcs`` are the virtual clusters whose jobs stay within their guarantees, and are in the way."""
     theirs = f"VC {vcs[0]} uses room within its guarantee"

@@ -120,9 +120,9 @@ def lapsed(job: SchedulableJob, lapse: Idling, now: datetime) -> Blocker:
 
 
 def of_lapse(lapse: Idling, whom: str, now: datetime) -> str:
-    """What a page says of a reservation that has lapsed; ``whom`` is its job."""
-    moments = (each.astimezone(now.tzinfo) if each else now for each in (lapse.since, lapse.ended, lapse.until))
-    since, ended, until = (_clock(each, now) for each in moments)
+    """What a page says of a reservation that has lapsed; ``whom`` is its job. It is not kept again before the minute
+    that is told."""
+    since, ended, until = (at_minute(each or now, now) for each in (lapse.since, lapse.ended, lapse.until))
     hours = words.hours(lapse.idled / 3600).removesuffix(".0")
     return (
         f"Room was kept for {whom} from {since} to {ended} and idled {hours} GPU-hours. Others may use it until "
@@ -130,7 +130,8 @@ def of_lapse(lapse: Idling, whom: str, now: datetime) -> str:
     )
 
 
-def _clock(moment: datetime, now: datetime) -> str:
+def at_minute(moment: datetime, now: datetime) -> str:
+    moment = words.next_minute(moment).astimezone(now.tzinfo)
     return f"{moment:%H:%M}" if moment.date() == now.date() else f"{moment:%Y-%m-%d %H:%M}"
 
 

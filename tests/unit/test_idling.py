@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from clusters.placement.shares import Right
 from jobs.planning.queue.idling.rule import Idling
 from jobs.planning.queue.lengths import Lengths, LikeJobs
+from jobs.planning.queue.sentences import of_lapse
 from jobs.planning.turns import Move
 from tests.helpers import in_gate
 from tests.unit.queue_model import NOW, Play, shape
@@ -113,10 +114,19 @@ def test_it_says_until_when_it_was_kept_and_comes_back() -> None:
         assert (turn.lapse is None) == (turn.move is Move.RESERVE)
         said += [each.sentence for each in turn.blockers if each.kind == "lapsed"] if turn.lapse else ["kept"]
     lapsed = (
-        "Room was kept for it from 12:10 to 13:20 and idled 8 GPU-hours. Others may use it until 14:28 (UTC), then "
+        "Room was kept for it from 12:10 to 13:20 and idled 8 GPU-hours. Others may use it until 14:29 (UTC), then "
         "it is kept again."
     )
     assert said == [*["kept"] * 7, *[lapsed] * 7, *["kept"] * 4]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "says"),
+    [(0, "12:00"), (1, "12:01"), (59.9, "12:01"), (60, "12:01"), (12 * HOUR - 1, "2026-11-21 00:00")],
+)
+def test_it_is_not_kept_again_before_the_minute_that_is_told(seconds: float, says: str) -> None:
+    one = Idling(1, (), NOW, NOW, 0, 9.0, 9.0, 60.0, 1, NOW + timedelta(seconds=seconds))
+    assert f"Others may use it until {says} (UTC)" in of_lapse(one, "it", NOW)
 
 
 @given(st.lists(st.tuples(st.integers(-3 * HOUR, 3 * HOUR), st.integers(0, 8), st.booleans()), max_size=30))

@@ -152,7 +152,7 @@ LOADS = {
 def test_whatever_jobs_two_users_have_each_gets_about_half(case: str) -> None:
     made = play(4, 4)
     made.waiting = [one for jobs in LOADS[case].values() for one in jobs]
-    got = ran(made, 6 * 3600)
+    got = ran(made, 6 * 3600, 120)
     assert got["ann"] == pytest.approx(got["ben"], rel=0.15)
 
 

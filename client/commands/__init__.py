@@ -1,0 +1,18 @@
+"""The commands of ``longshore``. What takes time to import is imported by the command that needs it."""
+
+from __future__ import annotations
+
+from . import account, files, jobs, logs, running
+
+COMMANDS = [
+    account.login,
+    running.run,
+    running.submit,
+    jobs.ls,
+    jobs.show,
+    jobs.why,
+    jobs.stop,
+    running.wait,
+    logs.logs,
+    files.cp,
+]

@@ -75,6 +75,19 @@ class Client:
         with running.uploaded(self.account, path, code, tell):
             return self.submit(config)
 
+    def usage(self, *, begin: str = "", end: str = "", by: str = "", vc: str = "") -> dict[str, Any]:
+        """Who used how much: ``rows`` by user, vc, state or day, and ``total``."""
+        params = {"from": begin, "to": end, "by": by, "vc": vc}
+        return cast("dict[str, Any]", self.transport.json("GET", "/api/v1/usage", **params))
+
+    def again(self, name: str, *, as_name: str = "", **changed: Any) -> RemoteJob:
+        """Submit the config of a job anew, under another name; ``changed`` as ``run`` takes it, for each role."""
+        from . import running
+
+        config = running.changed(self.job(name).config(), **changed)
+        taken = {job.name for job in self.jobs(keyword=running.stem(config["jobName"]), limit=1000)}
+        return self.submit({**config, "jobName": as_name or running.next_name(config["jobName"], taken)})
+
     def copy(self, source: str, target: str, *, force: bool = False) -> int:
         """Copy a file or folder; a path of the store begins with ``store:``. Returns how many files were copied."""
         from .copying import copy

@@ -82,6 +82,26 @@ def config_of(
     return {**config, "virtualCluster": vc} if vc else config
 
 
+def changed(
+    config: dict[str, Any], *, image: str = "", vc: str = "", gpus: int = 0, cpus: int = 0, memory: str = ""
+) -> dict[str, Any]:
+    """The config with what is given, of each role."""
+    of_role = {"cpuNumber": cpus, "gpuNumber": gpus, "memoryMB": megabytes(memory) if memory else 0}
+    of_job = {"image": image, "virtualCluster": vc}
+    new = {name: value for name, value in of_role.items() if value}
+    roles = [{**role, **new} for role in config["taskRoles"]]
+    return {**config, **{name: value for name, value in of_job.items() if value}, "taskRoles": roles}
+
+
+def stem(name: str) -> str:
+    return re.sub(r"-\d{1,3}$", "", name)
+
+
+def next_name(name: str, taken: set[str]) -> str:
+    """``train`` becomes ``train-2``, then ``train-3``."""
+    return next(each for at in range(2, 10_000) if (each := f"{stem(name)}-{at}") not in taken)
+
+
 def megabytes(text: str) -> int:
     """``16g``, ``512m`` or a number of MB. Raises WrongConfig."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([mgt]?)i?b?", text.strip().lower())

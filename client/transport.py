@@ -32,8 +32,7 @@ class Transport:
 
     def __init__(self, account: PortalAccount) -> None:
         self.account = account
-        trusted = ssl.create_default_context(cafile=os.environ.get("REQUESTS_CA_BUNDLE") or None)
-        self._opener = build_opener(ProxyHandler({}), _NoRedirect, HTTPSHandler(context=trusted))
+        self._opener = build_opener(ProxyHandler({}), _NoRedirect, HTTPSHandler(context=trusted()))
 
     def json(self, method: str, path: str, body: Any = None, **params: Any) -> Any:
         data, _ = self.data(method, path, body, **params)
@@ -74,6 +73,11 @@ class Transport:
         if error.code == 401:
             told = f"{str(told).rstrip('.')}. Sign in: longshore login"
         return BY_STATUS.get(error.code, ClientError)(str(told))
+
+
+def trusted() -> ssl.SSLContext:
+    """Whom a portal must be certified by."""
+    return ssl.create_default_context(cafile=os.environ.get("REQUESTS_CA_BUNDLE") or None)
 
 
 def quoted(*names: object) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import account, files, jobs, logs, running
+from . import account, files, inside, jobs, logs, running
 
 COMMANDS = [
     account.login,
@@ -15,4 +15,10 @@ COMMANDS = [
     running.wait,
     logs.logs,
     files.cp,
+    inside.execute,
+    inside.forward,
+    inside.ssh,
+    jobs.open_page,
+    account.usage,
+    account.completion,
 ]

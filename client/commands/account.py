@@ -1,4 +1,4 @@
-"""``longshore login``."""
+"""``longshore login``, ``usage`` and ``completion``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import sys
 import click
 
 from .. import account
-from ..output import say
+from ..output import answer, say, table
+from .common import as_json, client
 
 
 @click.command()
@@ -35,3 +36,43 @@ def login(url: str | None, user: str | None, token: str | None) -> None:
     signed = account.PortalAccount(where, token)
     Transport(signed).json("GET", "/webhdfs/v1/", op="GETHOMEDIRECTORY")  # refused for a bad token
     say(f"Signed in to {where} as {signed.user}; kept in {account.save(signed)}")
+
+
+@click.command()
+@click.option("--from", "begin", default="", help="As 7d or 2026-11-20; 30 days without it.")
+@click.option("--to", "end", default="", help="Until then; now without it.")
+@click.option("--by", default="", help="user, vc, state or day.")
+@click.option("--vc", default="", help="Of this virtual cluster.")
+@as_json
+def usage(begin: str, end: str, by: str, vc: str, as_json: bool) -> None:
+    """Say who used how much, waited how long, and what was for nothing."""
+    found = client().usage(begin=begin, end=end, by=by, vc=vc)
+    if as_json:
+        return answer(found)
+    table(
+        (found["by"].upper(), "GPU-HOURS", "CPU-HOURS", "JOBS", "WAITED", "WASTED"),
+        [
+            (
+                row["key"] if row["key"] else name,
+                f"{row['gpuHours']:.1f}",
+                f"{row['cpuHours']:.1f}",
+                row["jobs"],
+                "-" if row["waited"]["mean"] is None else f"{row['waited']['mean'] / 60_000:.1f}m",
+                f"{sum(row['wasted'].values()):.1f}",
+            )
+            for name, row in [*(("others", row) for row in found["rows"]), ("all", {**found["total"], "key": ""})]
+        ],
+    )
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print what completes commands and names of jobs: eval "$(longshore completion bash)" in ~/.bashrc."""
+    from click.shell_completion import get_completion_class
+
+    from ..main import main
+
+    maker = get_completion_class(shell)
+    assert maker is not None
+    click.echo(maker(main, {}, "longshore", "_LONGSHORE_COMPLETE").source())

@@ -110,6 +110,16 @@ def stop(job: str, now: bool) -> None:
     say(f"{found.full_name} was told to stop.")
 
 
+@click.command("open")
+@job_argument
+@click.option("--print", "only_print", is_flag=True, help="Print the address, and open nothing.")
+def open_page(job: str, only_print: bool) -> None:
+    """Open the page of a job in the browser."""
+    found = client().job(job)
+    if only_print or click.launch(found.url):
+        click.echo(found.url)
+
+
 def reasons(status: Any) -> list[str]:
     """Why a job waits, or why it failed, of its status alone."""
     if reason := status.get("waitingReason"):

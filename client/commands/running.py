@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,13 +17,25 @@ if TYPE_CHECKING:
     from ..jobs import RemoteJob
 
 
+_AMOUNTS = [
+    click.option("--gpus", default=0, help="GPUs."),
+    click.option("--cpus", default=0, help="Cores; 4 for each GPU without it."),
+    click.option("--memory", default="", help="As 16g; 8g for each GPU without it."),
+    click.option("--vc", default="", help="Virtual cluster."),
+    click.option("--image", default="", help="Docker image; LONGSHORE_IMAGE without it."),
+    click.option("--name", default="", help="Of the job; made of the folder's name and the time without it."),
+]
+
+
+def amounts(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of what a job asks for."""
+    for option in reversed(_AMOUNTS):
+        function = option(function)
+    return function
+
+
 @click.command(context_settings={"allow_interspersed_args": False})  # what follows the command's name is its own
-@click.option("--gpus", default=0, help="GPUs.")
-@click.option("--cpus", default=0, help="Cores; 4 for each GPU without it.")
-@click.option("--memory", default="", help="As 16g; 8g for each GPU without it.")
-@click.option("--vc", default="", help="Virtual cluster.")
-@click.option("--image", default="", help="Docker image; LONGSHORE_IMAGE without it.")
-@click.option("--name", default="", help="Of the job; made of the folder's name and the time without it.")
+@amounts
 @click.option("-C", "--folder", default=".", help="What is uploaded; this folder without it.")
 @click.option("-d", "--detach", is_flag=True, help="Submit, and do not follow.")
 @click.argument("command", nargs=-1, required=True)
@@ -48,18 +61,25 @@ def run(command: tuple[str, ...], folder: str, detach: bool, as_json: bool, **as
 
 
 @click.command()
-@click.argument("file", type=click.File("r"))
-@click.option("--name", default="", help="Another name for the job.")
+@click.argument("file", type=click.File("r"), required=False)
+@click.option("--again", metavar="JOB", help="In place of a file: the config of this job, with what is given below.")
+@amounts
 @click.option("-f", "--follow", is_flag=True, help="Follow its logs, and end with its exit code.")
 @as_json
-def submit(file: Any, name: str, follow: bool, as_json: bool) -> None:
-    """Submit a job config; - reads standard input."""
-    text = file.read()
-    if name:
-        import json
+def submit(file: Any, again: str | None, follow: bool, as_json: bool, name: str, **changed: Any) -> None:
+    """Submit a job config; - reads standard input.
 
-        text = json.dumps({**json.loads(text), "jobName": name})
-    job = client().submit(text)
+    longshore submit --again train-1127-0931 --memory 32g
+    """
+    if (file is None) == (again is None):
+        raise click.UsageError("Name a file, or say --again JOB.")
+    portal = client()
+    if again:
+        job = portal.again(again, as_name=name, **changed)
+    else:
+        if name or any(changed.values()):
+            raise click.UsageError("What the file says counts: other amounts are for --again.")
+        job = portal.submit(file.read())
     say(f"{job.full_name} was submitted: {job.url}")
     if follow:
         return _follow(job, as_json)

@@ -131,8 +131,9 @@ def _give(user: User, identity: Identity, said: Said, outcome: Outcome) -> None:
     known = set() if user.is_admin else set(vc_names())  # admins may use all of them
     have = grants_of([user.username]).get(user.username, {})
     wanted = {vc: most for vc, most in outcome.priorities.items() if vc in known}
-    given = {vc for vc in wanted if vc not in have or vc in identity.vcs}
-    gone = set(identity.vcs) - given - {vc for each in others for vc in each.vcs}
+    by_others = {vc for each in others for vc in each.vcs}
+    given = {vc for vc in wanted if vc not in have or vc in identity.vcs or vc in by_others}
+    gone = set(identity.vcs) - given - by_others
     names, most = have.keys() - gone | given, {vc: wanted[vc] for vc in given}
     if names != have.keys() or any(have[vc] != most[vc] for vc in given):
         rules.write_grants(user.username, rules.known_vcs(names), most)

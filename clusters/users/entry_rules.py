@@ -69,7 +69,7 @@ def load_rules() -> list[SignInRule]:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class Gained:
     """What a change of the rules would give somebody at their next sign-in, and what it would take."""
 
     username: str
@@ -77,7 +77,7 @@ class Change:
     loses: tuple[str, ...]
 
 
-def effect(old: Sequence[SignInRule], new: Sequence[SignInRule]) -> list[Change]:
+def effect(old: Sequence[SignInRule], new: Sequence[SignInRule]) -> list[Gained]:
     """Who has signed in before and would get something else now, by name."""
     changes = []
     rows = Identity.objects.order_by("user__username", "pk").values_list("user__username", "provider", "groups")
@@ -87,7 +87,7 @@ def effect(old: Sequence[SignInRule], new: Sequence[SignInRule]) -> list[Change]
             gains, loses = (
                 tuple(x for x in one if x not in other) for one, other in ((after, before), (before, after))
             )
-            changes.append(Change(username, gains, loses))
+            changes.append(Gained(username, gains, loses))
     return changes
 
 

@@ -110,18 +110,18 @@ def _test(request: HttpRequest, provider: Any) -> None:
 
 
 def _read(request: HttpRequest, rule: SignInRule) -> None:
-    typed = request.POST.get("priority", "").strip()
-    if typed and words.whole(typed, 5) is None:
-        raise BadRequest("Highest priority: give a whole number, or nothing.")
     rule.provider, rule.role = request.POST.get("provider", ""), request.POST.get("role", "")
     rule.group = request.POST.get("group", "").strip()
     rule.lets_in = bool(request.POST.get("lets_in"))
     rule.vcs = [vc for vc in dict.fromkeys(request.POST.getlist("vcs")) if vc] if rule.lets_in else []
     rule.role = rule.role if rule.lets_in else ""
-    rule.priority = words.whole(typed, 5) if typed and rule.vcs else None
+    typed = request.POST.get("priority", "").strip()
+    rule.priority = words.whole(typed, 5) if rule.vcs else None
+    if typed and rule.vcs and rule.priority is None:
+        raise BadRequest("Highest priority: give a whole number, or nothing.")
 
 
-def _effect(changes: list[entry_rules.Change]) -> dict[str, Any]:
+def _effect(changes: list[entry_rules.Gained]) -> dict[str, Any]:
     return {"shown": True, "changes": changes[:_SHOWN], "more": len(changes[_SHOWN:])}
 
 

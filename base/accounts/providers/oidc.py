@@ -33,6 +33,7 @@ TIMEOUT = 5.0  # seconds that a provider may take to connect, and between two pi
 DEADLINE = 10.0  # seconds for the whole of an answer
 SKEW = 60  # seconds by which its clock and ours may differ
 AT_ONCE = 4  # threads that ask one provider
+TURN = 1.0  # seconds that others wait for their turn
 FRESH = 3600.0  # seconds for which its addresses and keys are believed
 _ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
 _MOST = 1_000_000  # bytes of an answer
@@ -53,7 +54,7 @@ class Begun:
 
 
 @dataclass(slots=True)
-class _Known:
+class _State:
     """What this process knows of a provider."""
 
     turns: threading.BoundedSemaphore
@@ -113,8 +114,8 @@ def fails(provider: Provider) -> str:
 
 
 @cache
-def _of(provider: Provider) -> _Known:
-    return _Known(threading.BoundedSemaphore(AT_ONCE))
+def _of(provider: Provider) -> _State:
+    return _State(threading.BoundedSemaphore(AT_ONCE))
 
 
 def _addresses(provider: Provider) -> Mapping[str, Any]:
@@ -238,9 +239,9 @@ def _ask(provider: Provider, method: str, url: str, **more: Any) -> tuple[int, M
 
 
 @contextmanager
-def _turn(provider: Provider) -> Iterator[_Known]:
+def _turn(provider: Provider) -> Iterator[_State]:
     known = _of(provider)
-    if not known.turns.acquire(timeout=1):
+    if not known.turns.acquire(timeout=TURN):
         raise ProviderUnavailable(f"{provider.title} is slow, and others wait for it already. Try again in a minute.")
     try:
         yield known

@@ -1,4 +1,4 @@
-"""What a provider says of somebody, as far as it is taken. Pure."""
+"""What a provider says of somebody, as far as it is taken."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.core.validators import EmailValidator
 
 from base.accounts.providers.config import Provider
 from base.core.errors import NotLetIn
@@ -32,7 +35,7 @@ class Said:
 def said_by(provider: Provider, claims: Mapping[str, Any]) -> Said:
     """Raises NotLetIn for what cannot be taken."""
     subject, email = str(claims.get("sub") or ""), str(claims.get("email") or "")
-    if not subject or len(subject) > LONGEST:
+    if not subject or len(subject) > LONGEST or "\x00" in subject:
         raise NotLetIn(f"{provider.title} does not say who you are: its answer has no sub. Tell the admin.")
     if "groups" in (claims.get("_claim_names") or {}):
         raise NotLetIn(
@@ -44,8 +47,16 @@ def said_by(provider: Provider, claims: Mapping[str, Any]) -> Said:
         raise NotLetIn(f"{provider.title} has not verified your address {email[:LONGEST]}. Verify it there first.")
     name = str(claim(claims, provider.username) or email)
     groups = names(claim(claims, provider.groups) if provider.groups else ())
-    address = email if verified and len(email) <= 254 else ""
+    address = email if verified and is_email(email) else ""
     return Said(provider.name, provider.title, provider.issuer, subject, username_of(name), address, groups)
+
+
+def is_email(text: str) -> bool:
+    try:
+        EmailValidator()(text)
+    except ValidationError:
+        return False
+    return len(text) <= 254
 
 
 def claim(claims: Mapping[str, Any], path: str) -> Any:

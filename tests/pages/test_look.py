@@ -226,9 +226,7 @@ def two_providers() -> dict[str, Provider]:
     """One of them does not answer."""
     lab = OidcProvider("https://id.lab.example/realms/lab").settings(title="Lab account (Keycloak)")
     oidc._of(lab["lab"]).fails = "since 13:58: its certificate is not believed"
-    return lab | OidcProvider(f"https://{LONG[:60]}.example").settings(
-        "university", title="University of the Long Name"
-    )
+    return lab | OidcProvider(f"https://{LONG[:60]}.example").settings("university", title="University of Delft")
 
 
 def a_cluster() -> None:

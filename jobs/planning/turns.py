@@ -349,7 +349,7 @@ class _Round(Generic[JobT]):
         if owners := owners_in_the_way(line, job):
             line.hindered.add(self._shape(job))
             return Turn(job, Move.SKIP, self.queue, owners=owners)
-        is_full = len(self.reservations) >= self.scene.policy.reservations
+        is_full = sum(not each.spared for each in self.reservations) >= self.scene.policy.reservations
         coming, above = (None, ()) if is_full else room_to_come(line, job, self.free.untouched)
         if coming is None and above:
             return self._at_ceiling(line, job, above)
@@ -368,8 +368,9 @@ class _Round(Generic[JobT]):
         has_right = is_within(line.use, wants, line.quota)
         if victims or awaits:
             self.queue.displace(as_owner(job, victims))
-            line.reclaimed = wants if has_right else line.reclaimed
-        reservation = Reservation(job, coming.demands, coming.nodes, coming.moment, not has_right)
+        if has_right and (victims or awaits or coming.spared):
+            line.reclaimed = wants
+        reservation = Reservation(job, coming.demands, coming.nodes, coming.moment, not has_right, coming.spared)
         self.reservations.append(reservation)
         if reservation.moment is not None:
             self.latest = max(reservation.moment, self.latest or reservation.moment)

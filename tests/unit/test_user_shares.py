@@ -141,10 +141,10 @@ def test_what_still_runs_counts_as_if_it_had_just_ended() -> None:
 
 
 LOADS = {
-    "many small jobs": {"ann": many("ann", 900, 1), "ben": many("ben", 900, 2000)},
-    "one has gangs": {"ann": many("ann", 900, 1), "ben": many("ben", 900, 2000, gpus=2, tasks=2)},
-    "one has a sweep of short ones": {"ann": many("ann", 900, 1, seconds=240), "ben": many("ben", 900, 2000)},
-    "one has long ones": {"ann": many("ann", 900, 1), "ben": many("ben", 900, 2000, seconds=3600)},
+    "many small jobs": {"ann": many("ann", 400, 1), "ben": many("ben", 400, 2000)},
+    "one has gangs": {"ann": many("ann", 400, 1), "ben": many("ben", 400, 2000, gpus=2, tasks=2)},
+    "one has a sweep of short ones": {"ann": many("ann", 400, 1, seconds=240), "ben": many("ben", 400, 2000)},
+    "one has long ones": {"ann": many("ann", 400, 1), "ben": many("ben", 400, 2000, seconds=3600)},
 }
 
 
@@ -152,7 +152,7 @@ LOADS = {
 def test_whatever_jobs_two_users_have_each_gets_about_half(case: str) -> None:
     made = play(4, 4)
     made.waiting = [one for jobs in LOADS[case].values() for one in jobs]
-    got = ran(made, 6 * 3600)
+    got = ran(made, 6 * 3600, 120)
     assert got["ann"] == pytest.approx(got["ben"], rel=0.15)
 
 

@@ -92,6 +92,17 @@ def one_row(query: str, *values: int | str | datetime) -> tuple[Any, ...]:
         return tuple(cursor.fetchone() or ())
 
 
+def text_of(columns: str, rows: str) -> str:
+    """The values of these columns of all rows, which an SQL query says from its FROM on, as lists of JSON with commas
+    between them; empty without rows. It takes a third of the time of as many rows, and one that equals another says
+    that nothing has changed."""
+    connection = connections[DEFAULT_DB_ALIAS]
+    join = "string_agg(CAST(json_build_array({}) AS text), ',')"
+    if connection.vendor == "sqlite":
+        join = "group_concat(json_array({}))"
+    return one_row(f"SELECT {join.format(columns)} {rows}")[0] or ""
+
+
 def chunks(values: Sequence[V], size: int = 500) -> Iterator[Sequence[V]]:
     """The values, so many at once: databases limit the length of a statement, and of its lists."""
     return (values[start : start + size] for start in range(0, len(values), size))

@@ -377,9 +377,10 @@ def _waiting_tasks(plans: Sequence[JobPlan]) -> dict[int, _WaitingTasks]:
     found: dict[int, _WaitingTasks] = {}
     for some in chunks(list(numbers)):
         rows = with_ids(Task.objects.filter(state=TaskState.WAITING), some, "job_id")
-        for job, number, *attempt, role, index, id in values_of(rows.values_list(*of_attempt, "role", "index", "id")):
+        columns = rows.values_list(*of_attempt, "role", "index", "id")
+        for job, number, attempt, app_id, created_at, role, index, id in values_of(columns):
             if number == numbers[job]:
-                found.setdefault(job, _WaitingTasks(*attempt, {})).tasks[role, index] = id
+                found.setdefault(job, _WaitingTasks(attempt, app_id, created_at, {})).tasks[role, index] = id
     return found
 
 

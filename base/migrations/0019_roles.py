@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("portal", "0018_token_scopes"),
+        ("portal", "0015_token_scopes"),
     ]
 
     operations = [

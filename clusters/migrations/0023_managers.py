@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("clusters", "0001_squashed_0020_grace"),
+        ("clusters", "0021_min_run"),
     ]
 
     operations = [

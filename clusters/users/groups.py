@@ -147,6 +147,7 @@ def remove_member(actor: Viewer, username: str, name: str) -> None:
         if name in managed_by(username):
             require_admin(actor, "Only an admin says who manages a virtual cluster.")
         VcGrant.objects.filter(username=username, vc__name=name).delete()
+        rules.forget_given(username, grants_of([username])[username])
         GroupMember.objects.filter(username=username, group__name=name).delete()
         audit.record(who, "removed from group", username, {"group": name})
 

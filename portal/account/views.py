@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
 from django.contrib import auth, messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -14,11 +15,13 @@ from base.accounts import services
 from base.accounts.scopes import SAYS
 from base.core.errors import BadRequest, LongshoreError, NotFound
 from base.core.words import count, whole
-from base.models import User, UserKey
+from base.models import Identity, User, UserKey
+from clusters.users import entry
 from portal.shared.confirm import ask_to_confirm, question
-from portal.shared.guard import own_form
+from portal.shared.guard import own_form, own_post
 from portal.shared.viewer import admin_of, user_of
 from portal.sign_in import passwords
+from portal.sign_in.providers import link_text
 from portal.users.page import user_url
 
 DAYS = (7, 30, 90, 365)
@@ -29,14 +32,35 @@ _CLIENTS = 20  # on a page
 @own_form
 @sensitive_post_parameters()
 def account(request: HttpRequest) -> HttpResponse:
-    """Context: ``error``. Fields: old_password, new_password, again. Says what changing the password ends."""
+    """Fields: old_password, new_password, again. Says what changing the password ends."""
     if request.method != "POST":
-        return render(request, "account/account.html", {"error": ""})
+        return _account_page(request)
     try:
         _change_password(request)
     except LongshoreError as error:
-        return render(request, "account/account.html", {"error": error.message}, status=error.status)
+        return _account_page(request, error)
     messages.success(request, "Your password is changed. Your API tokens and your other sessions are ended.")
+    return redirect("/account")
+
+
+def _account_page(request: HttpRequest, error: LongshoreError | None = None) -> HttpResponse:
+    """Context: ``error``, ``linked``: how they sign in beside a password, ``others``: how they could."""
+    user = user_of(request)
+    linked = list(Identity.objects.filter(user=user).order_by("provider"))
+    known = {identity.issuer for identity in linked}
+    page = {
+        "error": error.message if error else "",
+        "linked": [(identity, settings.SIGN_IN.get(identity.provider)) for identity in linked],
+        "others": [provider for provider in settings.SIGN_IN.values() if provider.issuer not in known],
+        "link": link_text(request) if settings.SIGN_IN else "",
+    }
+    return render(request, "account/account.html", page, status=error.status if error else 200)
+
+
+@own_post
+def unlink(request: HttpRequest, identity_id: int) -> HttpResponse:
+    entry.unlink(user_of(request), identity_id)
+    messages.success(request, "It no longer signs you in here.")
     return redirect("/account")
 
 

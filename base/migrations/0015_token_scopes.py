@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("portal", "0013_audit_is_read"),
+        ("portal", "0014_identities"),
     ]
 
     operations = [

@@ -53,7 +53,7 @@ class Action(Enum):
     ORDER_JOBS = _right("Raise a job and change the order in its virtual cluster", Role.MANAGER, Role.ADMIN)
     GRANT = _right("Say who may use the virtual cluster, and how far up their priorities go", Role.MANAGER, Role.ADMIN)
     SET_VC = _right(
-        "Stop and activate the virtual cluster; set caps and the highest priority of its users, shares, how long logs stay",
+        "Stop and activate the virtual cluster; set what its users share and may have at most, and how long logs stay",
         Role.MANAGER,
         Role.ADMIN,
     )

@@ -236,7 +236,7 @@ def merge_extension(actor: Viewer, username: str, extension: dict[str, Any]) -> 
         _write(who.username, user, "extension changed", keys, **_merged(user.extension, extension))
 
 
-def change_role(who: str, user: User, role: Role) -> None:
+def change_role(who: str, user: User, role: Role, **data: str) -> None:
     """Inside a transaction, with the user's row locked. ``role`` is one of base.accounts.roles.ROLES. Raises
     RemoveAdmin."""
     if role == user.role:
@@ -244,7 +244,7 @@ def change_role(who: str, user: User, role: Role) -> None:
     if user.is_admin:
         rules.require_another_admin(user.username)
     did = "made admin" if role == Role.ADMIN else "admin removed" if user.is_admin else "role changed"
-    change = {"from": user.role, "to": role}
+    change = {"from": user.role, "to": role, **data}
     _write(who, user, did, change, is_admin=role == Role.ADMIN, is_auditor=role == Role.AUDITOR)
 
 

@@ -9,7 +9,16 @@ from django.urls import URLPattern, path
 
 import portal.files.paths  # makes <file:path> known
 import portal.nodes.paths  # noqa: F401 - makes <node:name> known
-from portal.account.views import account, keys, remove_key, revoke_sign_ins, revoke_token, tokens, unlink
+from portal.account.views import (
+    account,
+    keys,
+    remove_key,
+    revoke_sign_ins,
+    revoke_token,
+    service_tokens,
+    tokens,
+    unlink,
+)
 from portal.audit.views import audit_page
 from portal.docs.views import guide, guides
 from portal.files.views import files
@@ -69,7 +78,7 @@ from portal.sweeps.views import LiveSweep, stop_sweep, sweep_page
 from portal.terminal.page import LiveTerminals
 from portal.terminal.views import close_terminal, may_open_terminal, terminal_page, terminal_ready
 from portal.users.views import delete_user, user, users
-from portal.vcs.views import delete_vc, vc_settings, vc_status, vcs
+from portal.vcs.views import delete_vc, vc_grant, vc_settings, vc_status, vcs
 from portal.waiting.views import why_fixes, why_page
 from portal.web_pages.views import (
     open_link,
@@ -141,10 +150,13 @@ urlpatterns: list[URLPattern] = [
     path("users", users),
     path("users/<str:username>", user),
     path("users/<str:username>/delete", delete_user),
+    path("users/<str:username>/tokens", service_tokens),
+    path("users/<str:username>/tokens/<int:token_id>/revoke", revoke_token),
     path("vcs", vcs),
     path("vcs/<str:name>", vcs),
     path("vcs/<str:name>/settings", vc_settings),
     path("vcs/<str:name>/status", vc_status),
+    path("vcs/<str:name>/users", vc_grant),
     path("vcs/<str:name>/delete", delete_vc),
     # home, the job list
     path("", home),

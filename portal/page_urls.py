@@ -9,7 +9,7 @@ from django.urls import URLPattern, path
 
 import portal.files.paths  # makes <file:path> known
 import portal.nodes.paths  # noqa: F401 - makes <node:name> known
-from portal.account.views import account, keys, remove_key, revoke_token, tokens, unlink
+from portal.account.views import account, keys, link_directory, remove_key, revoke_token, tokens, unlink
 from portal.audit.views import audit_page
 from portal.docs.views import guide, guides
 from portal.files.views import files
@@ -107,6 +107,7 @@ urlpatterns: list[URLPattern] = [
     path("sign-in/<str:name>/back", end_sign_in),
     path("account", account),
     path("account/sign-in/<int:identity_id>/unlink", unlink),
+    path("account/sign-in/<str:name>/link", link_directory),
     path("account/tokens", tokens),
     path("account/tokens/<int:token_id>/revoke", revoke_token),
     path("account/keys", keys),

@@ -75,6 +75,8 @@ def update_user(
         admin = None
     user = rules.find_user(username)
     if password:
+        if not (who.is_admin or user.has_usable_password()):
+            raise Forbidden("You have no password here: a provider signs you in. Ask an admin for one.")
         passwords.check(password, user)
     if email is not None:
         rules.check_email(email)

@@ -13,7 +13,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 
 from base.accounts.providers import oidc
+from base.accounts.providers.config import Directory, Provider
 from base.accounts.providers.said import names
+from base.accounts.providers.state import fails
 from base.core import words
 from base.core.errors import BadRequest, LongshoreError
 from base.models import Identity, SignInRule, User
@@ -99,14 +101,22 @@ def _ways() -> list[tuple[Any, int, Any, str]]:
     """Each provider, how many people it has, when it was last used and why it fails."""
     counted = Identity.objects.order_by().values_list("provider").annotate(Count("user", distinct=True), Max("seen_at"))
     used = {name: (people, seen) for name, people, seen in counted}
-    return [(each, *used.get(name, (0, None)), oidc.fails(each)) for name, each in settings.SIGN_IN.items()]
+    return [(each, *used.get(name, (0, None)), fails(each)) for name, each in settings.SIGN_IN.items()]
 
 
-def _test(request: HttpRequest, provider: Any) -> None:
+def _test(request: HttpRequest, provider: Provider | Directory) -> None:
     try:
-        messages.success(request, f"{provider.title} answers in {oidc.measure(provider)} ms.")
+        messages.success(request, f"{provider.title} answers in {_measure(provider)} ms.")
     except LongshoreError as error:
         messages.warning(request, error.message)
+
+
+def _measure(provider: Provider | Directory) -> int:
+    if isinstance(provider, Provider):
+        return oidc.measure(provider)
+    from base.accounts.providers import ldap  # needs ldap3, which is there where a directory is named
+
+    return ldap.measure(provider)
 
 
 def _read(request: HttpRequest, rule: SignInRule) -> None:

@@ -11,7 +11,8 @@ import pytest
 from django.contrib.sessions.models import Session
 from django.test import Client
 
-from base.accounts.providers import oidc
+from base.accounts.providers import oidc, state
+from base.core.errors import ProviderUnavailable
 from base.models import AuditEvent, FormerUser, Identity, SignInRule, User
 from tests.conftest import PASSWORD
 from tests.helpers import until
@@ -217,14 +218,14 @@ def test_one_that_hangs_holds_up_few_and_not_for_long(
     lab: OidcProvider, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(oidc, "TIMEOUT", 0.2)
-    monkeypatch.setattr(oidc, "TURN", 0.01)
-    monkeypatch.setattr(oidc, "AT_ONCE", 1)
+    monkeypatch.setattr(state, "TURN", 0.01)
+    monkeypatch.setattr(state, "AT_ONCE", 1)
     lab.lies["hold"] = threading.Event()
     provider = settings.SIGN_IN["lab"]
     try:
-        with pytest.raises(oidc.ProviderUnavailable, match="it is too slow"):
+        with pytest.raises(ProviderUnavailable, match="it is too slow"):
             oidc.measure(provider)
-        with oidc._turn(provider), pytest.raises(oidc.ProviderUnavailable, match="others wait for it already"):
+        with state.turn(provider), pytest.raises(ProviderUnavailable, match="others wait for it already"):
             oidc.measure(provider)
     finally:
         lab.lies["hold"].set()

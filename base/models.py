@@ -39,6 +39,8 @@ class User(AbstractBaseUser):
     created_at = models.DateTimeField(auto_now_add=True)
     epoch = models.PositiveIntegerField(default=0)  # raising it ends all sessions and signed tokens
 
+    scopes: frozenset[str] | None = None  # of the token by which they came (base/accounts/scopes.py); None: all
+
     objects: ClassVar[UserManager] = UserManager()
     USERNAME_FIELD = "username"
 
@@ -94,6 +96,8 @@ class ApiToken(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField()
     last_used_at = models.DateTimeField(null=True)
+    used_from = models.GenericIPAddressField(null=True)  # at that time
+    scopes = models.CharField(max_length=200, blank=True, default="", db_default="")  # apart by spaces; empty: all
     revoked_at = models.DateTimeField(null=True)
 
     @staticmethod

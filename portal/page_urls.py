@@ -9,7 +9,16 @@ from django.urls import URLPattern, path
 
 import portal.files.paths  # makes <file:path> known
 import portal.nodes.paths  # noqa: F401 - makes <node:name> known
-from portal.account.views import account, keys, link_directory, remove_key, revoke_token, tokens, unlink
+from portal.account.views import (
+    account,
+    keys,
+    link_directory,
+    remove_key,
+    revoke_sign_ins,
+    revoke_token,
+    tokens,
+    unlink,
+)
 from portal.audit.views import audit_page
 from portal.docs.views import guide, guides
 from portal.files.views import files
@@ -110,6 +119,7 @@ urlpatterns: list[URLPattern] = [
     path("account/sign-in/<str:name>/link", link_directory),
     path("account/tokens", tokens),
     path("account/tokens/<int:token_id>/revoke", revoke_token),
+    path("account/tokens/clients/revoke", revoke_sign_ins),
     path("account/keys", keys),
     path("account/keys/<int:key_id>/remove", remove_key),
     # files, hosts, audit

@@ -247,7 +247,7 @@ REST_FRAMEWORK = {
         "portal.shared.api.auth.BearerAuthentication",
         "portal.shared.api.auth.PageSession",
     ],
-    "DEFAULT_PERMISSION_CLASSES": [],
+    "DEFAULT_PERMISSION_CLASSES": ["portal.shared.api.scopes.HasScope"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "EXCEPTION_HANDLER": "portal.shared.api.answers.exception_handler",
     "DEFAULT_SCHEMA_CLASS": "portal.shared.api.openapi.Schema",

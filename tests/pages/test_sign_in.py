@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+import requests
 from django.contrib.sessions.models import Session
 from django.test import Client
 
@@ -63,6 +65,27 @@ def test_who_is_new_gets_an_account_without_a_password_and_is_no_admin(client: C
     assert client.get("/login").context["last"].name == "lab"
     assert sign_in(client, lab).headers["Location"] == "/"
     assert User.objects.count() == 1
+
+
+def test_it_signs_in_at_a_provider_of_others(client: Client, lab: OidcProvider, settings: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Authlib tells who uses its older names
+        import oidc_provider_mock as other
+
+        claims = {"preferred_username": "Mira.Tan", "groups": ["vision"], "email": "m@lab.example"}
+        with other.run_server_in_thread(user_claims=[other.User(sub="42", claims=claims)], require_nonce=True) as server:
+            settings.SIGN_IN = lab.settings(issuer=f"http://localhost:{server.server_port}")
+            there = requests.Session()
+            answer = there.post(client.get("/sign-in/lab").headers["Location"], {"sub": "42"}, allow_redirects=False)
+            back = answer.headers["Location"]
+            assert client.get(back).status_code == 302
+            kept = Identity.objects.get()
+            assert (kept.user.username, kept.user.email, kept.subject, kept.groups) == ("Mira.Tan", "", "42", ["vision"])
+            refused = {"sub": "42", "action": "deny"}
+            answer = there.post(client.get("/sign-in/lab").headers["Location"], refused, allow_redirects=False)
+            client.post("/logout")
+            assert "access_denied" in answer.headers["Location"]
+            assert told(client.get(answer.headers["Location"]))
 
 
 def test_it_asks_with_pkce_and_a_state_and_a_nonce_that_are_new_each_time(client: Client, lab: OidcProvider) -> None:

@@ -49,7 +49,7 @@ def sign_in_page(request: HttpRequest) -> HttpResponse:
         "nav": "users",
         "ways": _ways(),
         "locals": User.objects.exclude(password__startswith=UNUSABLE_PASSWORD_PREFIX).count(),
-        "rules": [(rule, deciding[number]) for number, rule in enumerate(rules, 1)],
+        "rules": [(rule, _title(rule.provider), deciding[number]) for number, rule in enumerate(rules, 1)],
         "unmatched": deciding[0],
         "accounts": len(outcomes),
         "tried": tried,
@@ -95,6 +95,10 @@ def remove_rule(request: HttpRequest, rule_id: int) -> HttpResponse:
     title = f"Remove the rule for {rule.group or 'everybody'}?"
     asked = question(title, says or "Nobody who has signed in loses anything.", "Remove rule", keep="Keep it")
     return ask_to_confirm(request, _HERE, nav="users", **asked)
+
+
+def _title(name: str) -> str:
+    return settings.SIGN_IN[name].title if name in settings.SIGN_IN else name or "any provider"
 
 
 def _ways() -> list[tuple[Any, int, Any, str]]:

@@ -140,7 +140,7 @@ def test_a_provider_is_tested(browse: Browse, admin: User, lab: OidcProvider) ->
     lab.lies["answers"] = {"/keys": (200, '{"keys": 1}')}
     client.post("/admin/sign-in", {"test": "lab"})
     page = text(client.get("/admin/sign-in"))
-    assert "Lab account cannot sign anybody in now: its keys cannot be read." in page
+    assert "Lab account cannot sign anybody in: its keys cannot be read." in page
     assert "fails since" in page
     assert client.post("/admin/sign-in", {"test": "nowhere", "raise": "x"}).status_code == 302
 

@@ -30,7 +30,7 @@ def _from_file(data: dict[str, object], key: str) -> dict[str, object]:
         raise ValueError(f"{key}_file is {path}, which cannot be read: {error.strerror}") from error
 
 
-class _Table(BaseModel):
+class _Named(BaseModel):
     """``name`` stands in addresses and in rules, ``title`` on the button."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -47,7 +47,7 @@ class _Table(BaseModel):
         return value
 
 
-class Provider(_Table):
+class Provider(_Named):
     """One of OpenID. ``username`` and ``groups`` are names of claims; a dot leads into an object."""
 
     kind: ClassVar = "OIDC"
@@ -79,7 +79,7 @@ class Provider(_Table):
         return self.issuer.partition("://")[2].rstrip("/")
 
 
-class Directory(_Table):
+class Directory(_Named):
     """One of LDAP. The defaults are those of OpenLDAP; docs/run/sign-in.md has those of Active Directory."""
 
     kind: ClassVar = "LDAP"

@@ -218,13 +218,20 @@ def _ask(provider: Provider, method: str, url: str, **more: Any) -> tuple[int, M
         except requests.exceptions.SSLError:
             raise broken(provider, "its certificate is not believed") from None
         except (OSError, ValueError, urllib3.exceptions.HTTPError) as error:  # of requests, of JSON, of a body
-            slow = isinstance(error, (requests.Timeout, urllib3.exceptions.TimeoutError))
-            raise broken(provider, "it is too slow" if slow else "nothing that can be read comes back") from None
+            raise broken(provider, _why(error)) from None
         if not isinstance(found, dict):
-            raise broken(provider, "nothing that can be read comes back")
+            raise broken(provider, _why(None))
         if answer.status_code == 200:
             works(provider)
         return answer.status_code, found
+
+
+def _why(error: Exception | None) -> str:
+    if isinstance(error, (requests.Timeout, urllib3.exceptions.TimeoutError)):
+        return "it is too slow"
+    if isinstance(error, requests.ConnectionError):
+        return "it cannot be reached"
+    return "nothing that can be read comes back"
 
 
 def _code(error: object) -> str:

@@ -15,7 +15,7 @@ from django.shortcuts import redirect, render
 from base.accounts.providers import oidc
 from base.accounts.providers.config import Directory, Provider
 from base.accounts.providers.said import names
-from base.accounts.providers.state import fails
+from base.accounts.providers.state import fails, forget
 from base.core import words
 from base.core.errors import BadRequest, LongshoreError
 from base.models import Identity, SignInRule, User
@@ -116,6 +116,7 @@ def _test(request: HttpRequest, provider: Provider | Directory) -> None:
 
 
 def _measure(provider: Provider | Directory) -> int:
+    forget(provider)
     if isinstance(provider, Provider):
         return oidc.measure(provider)
     from base.accounts.providers import ldap  # needs ldap3, which is there where a directory is named

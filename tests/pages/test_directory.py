@@ -12,7 +12,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.test import Client
 
-from base.accounts.providers import ldap
+from base.accounts.providers import ldap, state
 from base.accounts.providers.config import providers
 from base.core.errors import ProviderUnavailable
 from base.models import AuditEvent, Identity, SignInRule, User
@@ -161,8 +161,9 @@ def test_who_has_no_password_here_gives_themselves_none(client: Client, director
     ids=str,
 )
 def test_a_directory_that_cannot_be_asked_signs_nobody_in_and_says_why(
-    server: Slapd, wrong: dict[str, str], says: str
+    server: Slapd, wrong: dict[str, str], says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(state, "PAUSE", 0.0)
     filled = {key: value.format(port=server.port, tls_port=server.tls_port) for key, value in wrong.items()}
     found = server.settings(**filled)["dir"]
     for ask in (ldap.measure, lambda each: ldap.check(each, "mira", PASSWORD)):

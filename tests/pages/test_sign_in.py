@@ -25,8 +25,9 @@ Browse = Callable[[User | None], Client]
 
 
 @pytest.fixture
-def lab(db: None, settings: Any) -> Iterator[OidcProvider]:
-    """A provider that lets everybody in, as mira unless a test says otherwise."""
+def lab(db: None, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[OidcProvider]:
+    """A provider that lets everybody in, as mira unless a test says otherwise, and that is asked again at once."""
+    monkeypatch.setattr(state, "PAUSE", 0.0)
     SignInRule.objects.create(place=1, provider="lab")
     with oidc_provider() as provider:
         settings.SIGN_IN = provider.settings()
@@ -232,6 +233,26 @@ def test_a_provider_that_is_broken_is_told_so_on_its_button_until_it_answers(
     assert sign_in(client, lab).status_code == 302
     client.post("/logout")
     assert says not in client.get("/login").content.decode()
+
+
+def test_an_answer_that_somebody_made_up_is_no_fault_of_the_provider(client: Client, lab: OidcProvider) -> None:
+    state_ = parse_qs(urlsplit(client.get("/sign-in/lab").headers["Location"]).query)["state"][0]
+    lab.lies["answers"] = {"/token": (400, '{"error": "invalid_request"}')}
+    answer = client.get("/sign-in/lab/back", {"state": state_, "code": ""})
+    assert told(answer) == "Lab account does not take this sign-in: invalid_request. Begin again."
+    assert "fails since" not in client.get("/login").content.decode()
+
+
+def test_one_that_does_not_answer_is_left_alone_for_a_while(
+    client: Client, lab: OidcProvider, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    monkeypatch.setattr(state, "PAUSE", 3600.0)
+    lab.lies["answers"] = {"/.well-known/openid-configuration": (500, "{}")}
+    says = [told(client.get("/sign-in/lab")) for _ in range(3)]
+    assert len(set(says)) == 1 and len(lab.asked) == 1
+    lab.lies.clear()
+    state.forget(settings.SIGN_IN["lab"])
+    assert client.get("/sign-in/lab").status_code == 302
 
 
 def test_a_provider_that_is_another_or_refuses_the_portal(client: Client, lab: OidcProvider, settings: Any) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote_plus, urlencode
 
 import jwt
 import requests
@@ -130,19 +130,21 @@ def _redeem(provider: Provider, begun: Begun, back: str, code: str) -> Mapping[s
         "code_verifier": begun.verifier,
         "client_id": provider.client_id,
     }
-    methods = addresses.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
     basic = None
-    if provider.client_secret and "client_secret_basic" in methods:
-        basic = (provider.client_id, provider.client_secret)
-    elif provider.client_secret:
+    if provider.client_secret and "client_secret_post" in (
+        addresses.get("token_endpoint_auth_methods_supported") or ()
+    ):
         form["client_secret"] = provider.client_secret
+    elif provider.client_secret:  # RFC 6749, 2.3.1: as in a form
+        basic = (quote_plus(provider.client_id), quote_plus(provider.client_secret))
     status, tokens = _ask(provider, "POST", addresses["token_endpoint"], data=form, auth=basic)
     if status == 200:
         return tokens
     error = _code(tokens.get("error"))
-    if error == "invalid_grant":
-        raise NotLetIn(f"{provider.title} does not take this sign-in: it was used before, or is too old. Begin again.")
-    raise broken(provider, f"it refuses this portal ({status}, {error})")
+    if status >= 500 or error in ("invalid_client", "unauthorized_client"):
+        raise broken(provider, f"it refuses this portal ({status}, {error})")
+    used = "it was used before, or is too old" if error == "invalid_grant" else error
+    raise NotLetIn(f"{provider.title} does not take this sign-in: {used}. Begin again.")
 
 
 def _claims(provider: Provider, token: str, nonce: str) -> dict[str, Any]:

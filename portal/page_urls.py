@@ -12,6 +12,7 @@ import portal.nodes.paths  # noqa: F401 - makes <node:name> known
 from portal.account.views import (
     account,
     keys,
+    link_directory,
     remove_key,
     revoke_sign_ins,
     revoke_token,
@@ -116,6 +117,7 @@ urlpatterns: list[URLPattern] = [
     path("sign-in/<str:name>/back", end_sign_in),
     path("account", account),
     path("account/sign-in/<int:identity_id>/unlink", unlink),
+    path("account/sign-in/<str:name>/link", link_directory),
     path("account/tokens", tokens),
     path("account/tokens/<int:token_id>/revoke", revoke_token),
     path("account/tokens/clients/revoke", revoke_sign_ins),

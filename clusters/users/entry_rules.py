@@ -29,7 +29,7 @@ ROLES = (Role.AUDITOR, Role.ADMIN)  # that a rule may give; without one they are
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What the rules give. ``by`` and the values of ``vcs`` are numbers of rules, from 1; 0: none fits. ``steps`` say
-    of each rule why it fits or not."""
+    of each rule why it fits or not, and whether it decides."""
 
     lets_in: bool = False
     by: int = 0
@@ -51,7 +51,7 @@ def decide(rules: Sequence[SignInRule], provider: str, groups: Collection[str]) 
             steps.append(("fits too, changes nothing", False))
         else:
             new = [vc for vc in rule.vcs if vc not in vcs]
-            steps.append((_fits(rule) if not first else f"fits too, adds {', '.join(new) or 'nothing'}", True))
+            steps.append((f"fits too, adds {', '.join(new) or 'nothing'}", False) if first else (_fits(rule), True))
             first = first or number
             vcs |= dict.fromkeys(new, number)
             priorities |= dict.fromkeys(new, rule.priority)

@@ -92,6 +92,8 @@ def update_user(
     if password:
         if user.owner:
             raise BadRequest(f"{username} is a service account: it has no password, and an admin makes its tokens.")
+        if not (who.is_admin or user.has_usable_password()):
+            raise Forbidden("You have no password here: a provider signs you in. Ask an admin for one.")
         passwords.check(password, user)
     if email is not None:
         rules.check_email(email)

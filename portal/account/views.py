@@ -58,6 +58,19 @@ def _account_page(request: HttpRequest, error: LongshoreError | None = None) -> 
 
 
 @own_post
+@sensitive_post_parameters("password")
+def link_directory(request: HttpRequest, name: str) -> HttpResponse:
+    """Fields: username, password: in the directory."""
+    try:
+        username, password = request.POST.get("username", ""), request.POST.get("password", "")
+        title = passwords.link_directory(request, user_of(request), name, username, password)
+    except LongshoreError as error:
+        return _account_page(request, error)
+    messages.success(request, f"From now on you also sign in by {title}.")
+    return redirect("/account")
+
+
+@own_post
 def unlink(request: HttpRequest, identity_id: int) -> HttpResponse:
     entry.unlink(user_of(request), identity_id)
     messages.success(request, "It no longer signs you in here.")

@@ -29,7 +29,7 @@ from portal.shared.api.bodies import V1Body, read
 from portal.shared.api.openapi import Message, errors
 from portal.shared.api.v1 import V1View, message_response, telling_what_is_left
 from portal.shared.viewer import all_reader_of, user_of, viewer_of
-from portal.sign_in.passwords import check_password
+from portal.sign_in.passwords import LOCAL, check_password
 from portal.users import shapes
 
 Body = TypeVar("Body", bound=V1Body)
@@ -296,6 +296,6 @@ def _sees_all(viewer: User, username: str) -> bool:
 def _prove(request: Request, user: User, password: str) -> None:
     """Forbidden when the password is wrong. Failures count as those of the login do."""
     try:
-        check_password(request._request, user.username, password)
+        check_password(request._request, user.username, password, LOCAL)
     except IncorrectPassword:
         raise Forbidden("Pls input the correct password.") from None

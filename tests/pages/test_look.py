@@ -15,7 +15,7 @@ from django.test import Client
 from django.utils import timezone
 
 from base.accounts import tokens
-from base.accounts.providers import oidc
+from base.accounts.providers import state
 from base.accounts.providers.config import Provider
 from base.models import AuditEvent, Identity, SignInRule, User
 from clusters.engines.runtime import ContainerStatus, Phase
@@ -229,7 +229,7 @@ _FONTS = """() => {
 def two_providers() -> dict[str, Provider]:
     """One of them does not answer."""
     lab = OidcProvider("https://id.lab.example/realms/lab").settings(title="Lab account (Keycloak)")
-    oidc._of(lab["lab"]).fails = "since 13:58: its certificate is not believed"
+    state._of(lab["lab"]).fails = "since 13:58: its certificate is not believed"
     return lab | OidcProvider(f"https://{LONG[:60]}.example").settings("university", title="University of Delft")
 
 

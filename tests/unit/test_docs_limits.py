@@ -9,8 +9,10 @@ import pytest
 from django.conf import settings
 
 from base.accounts import budget, services
+from base.accounts.providers import config
 from clusters.nodes import snapshots
 from clusters.placement.shares import USUAL_GRACE
+from clusters.users import entry_rules
 from clusters.vcs.rules import MOST_GRACE
 from jobs.config import extras, problems, spec
 from jobs.config.sweep import parameters
@@ -18,6 +20,7 @@ from jobs.planning.streak import MOST
 from jobs.submitting import drafts, sweeps, templates
 from jobs.web_pages import rights
 from portal.files import tars
+from portal.sign_in.views import HOURS
 from portal.web_pages import api
 
 USE = Path(settings.BASE_DIR) / "docs" / "use"
@@ -41,6 +44,7 @@ ROWS = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|", (USE / "limits.md").read_te
         ("drafts", (drafts.MOST, drafts.KEPT.days)),
         ("templates", (templates.MOST,)),
         ("wrong passwords", (settings.AXES_FAILURE_LIMIT,)),
+        ("hours until who came", (HOURS,)),
         ("API tokens", (services.MOST_TOKENS, services.MOST_TOKEN_DAYS)),
         ("public ssh keys", (services.MOST_KEYS,)),
         ("terminals at once", (settings.TERMINALS,)),
@@ -60,6 +64,11 @@ ROWS = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|", (USE / "limits.md").read_te
 def test_the_table_has_the_number_that_holds(begins: str, numbers: tuple[int, ...]) -> None:
     [told] = [number for what, number in ROWS.items() if what.startswith(begins)]
     assert tuple(int(each.replace(",", "")) for each in re.findall(r"[\d,]*\d", told)) == numbers
+
+
+def test_the_page_of_sign_in_has_the_limits_of_admins() -> None:
+    told = (USE.parent / "run" / "sign-in.md").read_text()
+    assert f"There may be {entry_rules.MOST} rules" in told and f"name {config.MOST} providers" in told
 
 
 def test_it_tells_what_of_each_job_counts() -> None:

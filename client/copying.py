@@ -27,7 +27,9 @@ _OURS: tuple[tuple[type[errors.PaiFsError], type[ClientError]], ...] = (
 )
 
 
-def copy(account: PortalAccount, source: str, target: str, *, force: bool = False, quiet: bool = True) -> CopyTotals:
+def copy(
+    account: PortalAccount, source: str, target: str, *, force: bool = False, missing: bool = False, quiet: bool = True
+) -> CopyTotals:
     """Like ``cp -r``: into the target where that is a folder, else under its name; ``source/*`` is what is in it."""
     account.user  # noqa: B018 - it raises where nobody is signed in
     if source.startswith(STORE) == target.startswith(STORE):
@@ -40,6 +42,7 @@ def copy(account: PortalAccount, source: str, target: str, *, force: bool = Fals
         contents=contents,
         into=target.endswith("/"),
         force=force,
+        missing=missing,
         quiet=quiet,
     )
 
@@ -56,12 +59,21 @@ def remote_of(account: PortalAccount) -> Remote:
 
 
 def copied(
-    source: Location, target: Location, *, contents: bool, into: bool = False, force: bool = False, quiet: bool = True
+    source: Location,
+    target: Location,
+    *,
+    contents: bool,
+    into: bool = False,
+    force: bool = False,
+    missing: bool = False,
+    quiet: bool = True,
 ) -> CopyTotals:
     bar = QuietBar() if quiet else ProgressBar()
     try:
         with in_our_words():
-            return copy_there(source, target, contents=contents, recursive=True, force=force, progress=bar, into=into)
+            return copy_there(
+                source, target, contents=contents, recursive=True, force=force, progress=bar, into=into, missing=missing
+            )
     finally:
         bar.clear()
 

@@ -12,6 +12,7 @@ import portal.nodes.paths  # noqa: F401 - makes <node:name> known
 from portal.account.views import account, keys, remove_key, revoke_token, tokens
 from portal.audit.views import audit_page
 from portal.docs.views import guide, guides
+from portal.docs.wheel import client_wheel
 from portal.files.views import files
 from portal.hosts.hosts import hosts_page
 from portal.job.actions import delete_job, release_job, stop_job, stop_jobs
@@ -96,6 +97,8 @@ LIVE: dict[str, Callable[[HttpRequest], LivePage]] = {
 
 urlpatterns: list[URLPattern] = [
     path("theme", choose_theme),
+    path("clients", client_wheel),
+    path("clients/<str:name>", client_wheel),
     path("guides", guides),
     path("guides/<path:name>", guide),
     # one's own account

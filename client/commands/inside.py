@@ -43,6 +43,7 @@ def execute(job: str, task: str, command: tuple[str, ...]) -> None:
     from ..tunnels import terminal
 
     found = client().job(job)
+    command = command[1:] if command[:1] == ("--",) else command
     text = command[0] if len(command) == 1 else " ".join(map(shlex.quote, command))
     if text and not sys.stdout.isatty():
         text = f"stty -opost -echo 2>/dev/null; {text}"  # bytes as they are
@@ -111,13 +112,10 @@ def _folder() -> Path:
 def _written() -> Path:
     config, keys = _folder() / "ssh_config", _folder() / "keys"
     keys.mkdir(mode=0o700, parents=True, exist_ok=True)
-    argv = [
-        sys.executable,
-        *(["-P"] if sys.version_info >= (3, 11) else []),
-        "-m",
-        f"{__package__.partition('.')[0]}.main",
-    ]
-    config.write_text(_CONFIG.format(suffix=_SUFFIX, program=shlex.join(argv), keys=keys))
+    root, package = Path(__file__).parents[2], (__package__ or "").partition(".")[0]
+    safe = ["-P"] if sys.version_info >= (3, 11) else []
+    program = shlex.join(["env", f"PYTHONPATH={root}", sys.executable, *safe, "-m", f"{package}.main"])
+    config.write_text(_CONFIG.format(suffix=_SUFFIX, program=program, keys=keys))
     return config
 
 
@@ -133,7 +131,10 @@ def _proxy(host: str) -> None:
     if "." in name and not _is_there(found):
         task, _, rest = name.partition(".")
         found = portal.job(rest)
-    link = found.ask("GET", "ssh")["keyPair"]["privateKeyDirectDownloadLink"]
+    try:
+        link = found.ask("GET", "ssh")["keyPair"]["privateKeyDirectDownloadLink"]
+    except NotThere as error:
+        raise NotThere(f"{error} Its image needs an sshd; longshore exec {found.name} needs none.") from None
     key, _ = found.transport.data("GET", link[link.index("/webhdfs/") :])
     with os.fdopen(os.open(_folder() / "keys" / host, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
         file.write(key)

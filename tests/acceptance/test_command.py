@@ -2,102 +2,28 @@
 
 from __future__ import annotations
 
-import json
-import os
 import signal
-import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.acceptance.portal import ROOT, SECRET, Portal, free_port
+from tests.acceptance.laptop import GOES_ON, IMAGE, Laptop, begin, laptop_of, stop_all_of
+from tests.acceptance.portal import Portal, free_port
 from tests.bed.docker_bed import BedNode
 from tests.helpers import LIMIT, until
-
-PROGRAM = str(ROOT / "scripts" / "longshore")
-IMAGE = ("--image", "longshore/sample:1", "--memory", "100m")
-ENDS = "for i in 1 2 3; do echo step $i; done; echo warned >&2; cat data/in.txt; exit 3\n"
-GOES_ON = "echo began; while :; do sleep 0.2; done\n"
-
-
-@dataclass(frozen=True)
-class Laptop:
-    """A user's machine: a home and a folder of its own."""
-
-    home: Path
-    url: str
-
-    @property
-    def project(self) -> Path:
-        return self.home / "project"
-
-    @property
-    def environment(self) -> dict[str, str]:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("LONGSHORE_")}
-        return {**kept, "XDG_CONFIG_HOME": str(self.home / "config")}
-
-    def does(self, *arguments: str, code: int = 0, **env: str) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [PROGRAM, *arguments],
-            env={**self.environment, **env},
-            cwd=self.project,
-            capture_output=True,
-            text=True,
-            timeout=LIMIT,
-            stdin=subprocess.DEVNULL,
-        )
-        assert done.returncode == code, (arguments, done.returncode, done.stdout, done.stderr)
-        return done
-
-    def told(self, *arguments: str) -> Any:
-        return json.loads(self.does(*arguments, "--json").stdout)
-
-    def begins(self, *arguments: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [PROGRAM, *arguments],
-            env={**self.environment, "PYTHONUNBUFFERED": "1"},
-            cwd=self.project,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            stdin=subprocess.DEVNULL,
-            text=True,
-        )
 
 
 @pytest.fixture(scope="module")
 def portal(shared_portal: Portal, docker_engine: BedNode) -> Iterator[Portal]:
-    shared_portal.http.put("/user", json={"username": "mira", "password": SECRET, "admin": False, "modify": False})
     yield shared_portal
-    for job in shared_portal.get("/jobs"):
-        if job["state"] in ("WAITING", "RUNNING"):
-            shared_portal.http.put(f"/user/{job['username']}/jobs/{job['name']}/executionType", json={"value": "STOP"})
+    stop_all_of(shared_portal)
     shared_portal.wait_clean(docker_engine)
 
 
 @pytest.fixture
 def laptop(portal: Portal, tmp_path: Path) -> Laptop:
-    laptop = Laptop(tmp_path, portal.url)
-    (laptop.project / "data").mkdir(parents=True)
-    (laptop.project / "data" / "in.txt").write_text("what goes in\n")
-    (laptop.project / "train.sh").write_text(ENDS)
-    (laptop.project / ".longshoreignore").write_text("*.bin\n")
-    (laptop.project / "model.bin").write_bytes(bytes(1000))
-    said = laptop.does("login", portal.url, "--user", "mira", LONGSHORE_PASSWORD=SECRET).stderr
-    assert f"Signed in to {portal.url} as mira" in said and SECRET not in said
-    kept = tmp_path / "config" / "longshore" / "account.json"
-    assert kept.stat().st_mode & 0o777 == 0o600
-    return laptop
-
-
-def begin(laptop: Laptop, name: str, script: str = GOES_ON) -> str:
-    """A job that runs until it is stopped."""
-    (laptop.project / "train.sh").write_text(script)
-    laptop.does("run", "-d", "--name", name, *IMAGE, "--", "sh", "train.sh")
-    until(lambda: "began" in laptop.does("logs", name).stdout, 40, 0.3, f"{name} runs")
-    return name
+    return laptop_of(portal, tmp_path)
 
 
 # --- the first day ---------------------------------------------------------------------------------------------------
@@ -168,8 +94,8 @@ def test_a_folder_goes_to_the_store_and_back(laptop: Laptop) -> None:
 def test_the_package_does_the_same(portal: Portal, laptop: Laptop) -> None:
     import client
 
-    token = json.loads((laptop.home / "config" / "longshore" / "account.json").read_text())["token"]
-    portal_of_mira = client.Client(portal.url, token)
+    assert laptop.account.stat().st_mode & 0o777 == 0o600
+    portal_of_mira = client.Client(portal.url, laptop.token)
     job = portal_of_mira.run("cat data/in.txt", folder=str(laptop.project), image=IMAGE[1], memory="100m")
     assert [line.text for line in job.logs(follow=True)] == ["what goes in"]
     assert job.wait()["state"] == "SUCCEEDED"
@@ -184,11 +110,11 @@ def test_the_package_does_the_same(portal: Portal, laptop: Laptop) -> None:
 
 def test_each_wrong_address_or_token_is_a_sentence_and_a_code(laptop: Laptop, portal: Portal) -> None:
     away = f"http://127.0.0.1:{free_port()}"
-    said = laptop.does("ls", code=69, LONGSHORE_URL=away, LONGSHORE_TOKEN=_token(laptop)).stderr
+    said = laptop.does("ls", code=69, LONGSHORE_URL=away, LONGSHORE_TOKEN=laptop.token).stderr
     assert said == f"longshore: {away} does not answer (Connection refused).\n"
     assert "You are not signed in" in laptop.does("ls", code=77, LONGSHORE_URL=away).stderr
     assert "is no token" in laptop.does("ls", code=77, LONGSHORE_TOKEN="abc").stderr
-    forged = _token(laptop)[:-3] + "abc"
+    forged = laptop.token[:-3] + "abc"
     (laptop.project / "job.json").write_text("{}")
     assert "Sign in: longshore login" in laptop.does("submit", "job.json", code=77, LONGSHORE_TOKEN=forged).stderr
     old = "e30.eyJ1c2VybmFtZSI6Im1pcmEiLCJleHAiOjF9.x"
@@ -214,7 +140,3 @@ def test_ctrl_c_leaves_a_job_alone_and_twice_stops_it(laptop: Laptop) -> None:
     assert ran.wait(LIMIT) == 130
     assert laptop.told("show", "pressed-twice")["jobStatus"]["state"] == "STOPPED"
     laptop.does("stop", name)
-
-
-def _token(laptop: Laptop) -> str:
-    return str(json.loads((laptop.home / "config" / "longshore" / "account.json").read_text())["token"])

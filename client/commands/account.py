@@ -8,8 +8,8 @@ import sys
 import click
 
 from .. import account
-from ..output import answer, say, table
 from .common import as_json, client
+from .output import answer, say, table
 
 
 @click.command()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from ..output import say
 from .common import client
+from .output import say
 
 
 @click.command()

@@ -12,8 +12,8 @@ from typing import Any
 import click
 
 from ..errors import NotThere
-from ..output import say
 from .common import client, job_argument
+from .output import say
 
 _SUFFIX = ".longshore"
 _CONFIG = """# Made by longshore ssh --config: ssh train.longshore, ssh worker-1.train.longshore

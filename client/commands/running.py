@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..output import answer, say
 from ..words import exit_code
 from .common import as_json, client, job_argument
+from .output import answer, say
 
 if TYPE_CHECKING:
     from ..jobs import RemoteJob

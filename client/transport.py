@@ -65,8 +65,9 @@ class Transport:
         if moved := error.headers.get("Location"):
             return PortalAway(f"{self.account.url} sends to {moved}: sign in with that address.")
         try:
-            told = json.loads(error.read())["message"]
-        except (ValueError, KeyError, TypeError, OSError, http.client.HTTPException):
+            body = json.loads(error.read())
+            told = body.get("RemoteException", body)["message"]
+        except (ValueError, KeyError, TypeError, AttributeError, OSError, http.client.HTTPException):
             if error.code == 404:
                 return PortalAway(f"{self.account.url} is no portal of Longshore, or one of an earlier release.")
             told = f"{self.account.url} answered {error.code}."

@@ -6,6 +6,8 @@ import os
 import shlex
 import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +92,10 @@ def ssh(job: str | None, task: str, configure: bool, proxy: str, arguments: tupl
         return say(f"Put this line on top of ~/.ssh/config: Include {config}")
     if not job:
         raise click.UsageError("Name a job, or say --config.")
-    host = ".".join(filter(None, [task, client().job(job).name])) + _SUFFIX
+    portal = client()
+    found = portal.job(job)
+    name = found.name if found.username == portal.username else found.full_name
+    host = ".".join(filter(None, [task, name])) + _SUFFIX
     os.execvp("ssh", ["ssh", "-F", str(config), host, *arguments])
 
 
@@ -149,20 +154,18 @@ def _is_there(job: Any) -> bool:
     return True
 
 
-class _raw:
+@contextmanager
+def _raw() -> Iterator[None]:
     """Keys go to the task one by one, also Ctrl-C, while this is a terminal."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        yield
+        return
+    import termios
+    import tty
 
-    def __enter__(self) -> None:
-        self._before: Any = None
-        if sys.stdin.isatty() and sys.stdout.isatty():
-            import termios
-            import tty
-
-            self._before = termios.tcgetattr(0)
-            tty.setraw(0)
-
-    def __exit__(self, *_: object) -> None:
-        if self._before is not None:
-            import termios
-
-            termios.tcsetattr(0, termios.TCSADRAIN, self._before)
+    before = termios.tcgetattr(0)
+    tty.setraw(0)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(0, termios.TCSADRAIN, before)

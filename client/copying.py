@@ -8,11 +8,10 @@ from pathlib import Path
 
 from .account import PortalAccount
 from .errors import ClientError, NotAllowed, NotCopied, NotThere, PortalAway, Taken, WrongConfig
-from .pai_fs import errors
+from .pai_fs import copying, errors
 from .pai_fs.bar import ProgressBar
 from .pai_fs.config import of_url
 from .pai_fs.copying import CopyTotals
-from .pai_fs.copying import copy as copy_there  # the name of what we offer ourselves
 from .pai_fs.places import FoundFiles, LocalSide, Location, RemotePlace, store_path
 from .pai_fs.remote import Remote
 
@@ -74,7 +73,7 @@ def copied(
     bar = QuietBar() if quiet else ProgressBar()
     try:
         with in_our_words():
-            return copy_there(
+            return copying.copy(
                 source, target, contents=contents, recursive=True, force=force, progress=bar, into=into, missing=missing
             )
     finally:

@@ -66,11 +66,11 @@ def forward(job: str, port: str, task: str, local: int | None) -> None:
     """
     import asyncio
 
-    from ..tunnels import forward as carry_on  # the command has its name
+    from .. import tunnels
 
     found = client().job(job)
     own = local if local is not None else int(port) if port.isdecimal() else 0
-    asyncio.run(carry_on(found, task or first_task(found), port, own, say))
+    asyncio.run(tunnels.forward(found, task or first_task(found), port, own, say))
 
 
 @click.command(context_settings={"allow_interspersed_args": False})

@@ -24,6 +24,9 @@ while :; do
   printf 'HTTP/1.0 200 OK\\r\\n\\r\\nhello from inside' | nc -l -p "$PAI_CONTAINER_HOST_http_PORT_LIST"
 done
 """
+HOLDS = """echo began
+while :; do { echo held; sleep 600; } | nc -l -p "$PAI_CONTAINER_HOST_http_PORT_LIST"; done
+"""
 
 
 @pytest.fixture(scope="module")
@@ -83,22 +86,21 @@ def test_ssh_and_sftp_come_through_the_portal(laptop: Laptop, docker_engine: Bed
     said = laptop.does("ssh", "--config").stderr
     config = said.rpartition("Include ")[2].strip()
     assert Path(config).is_file()
-    assert until(lambda: _logged_in(laptop, config, name), 40, 0.5, "a login") == f"0-{name}\n"
+    assert until(lambda: _logged_in(laptop, config, name), 40, 0.5, "a login") == f"0-mira~{name}\n"
     key = laptop.home / "config" / "longshore" / "keys" / f"{name}.longshore"
     assert key.stat().st_mode & 0o777 == 0o600
     assert laptop.does("ssh", name, "echo through").stdout == "through\n"
 
 
 def test_a_connection_ends_with_the_right_to_it(laptop: Laptop, portal: Portal) -> None:
-    name = begin(laptop, "listens", "echo began; nc -lk -p $PAI_CONTAINER_HOST_http_PORT_LIST -e cat\n")
+    name = begin(laptop, "listens", HOLDS)
     credentials = {"username": "mira", "password": SECRET}
     token = httpx.post(f"{portal.url}/api/v1/token", json=credentials).json()["token"]
     local = free_port()
     forwarding = laptop.begins("forward", "-l", str(local), name, "http", LONGSHORE_TOKEN=token)
     assert forwarding.stderr is not None and "leads to" in forwarding.stderr.readline()
     with socket.create_connection(("127.0.0.1", local), LIMIT) as held:
-        held.sendall(b"echo")
-        assert held.recv(100) == b"echo"
+        assert held.recv(100) == b"held\n"
         portal.http.put("/user/mira/password", json={"newPassword": "another secret"})
         assert held.recv(100) == b""
     assert "not signed in any more" in forwarding.stderr.readline()

@@ -22,6 +22,7 @@ from portal.account.views import (
 )
 from portal.audit.views import audit_page
 from portal.docs.views import guide, guides
+from portal.docs.wheel import client_wheel
 from portal.files.views import files
 from portal.hosts.hosts import hosts_page
 from portal.job.actions import delete_job, release_job, stop_job, stop_jobs
@@ -108,6 +109,8 @@ LIVE: dict[str, Callable[[HttpRequest], LivePage]] = {
 
 urlpatterns: list[URLPattern] = [
     path("theme", choose_theme),
+    path("clients", client_wheel),
+    path("clients/<str:name>", client_wheel),
     path("guides", guides),
     path("guides/<path:name>", guide),
     # one's own account

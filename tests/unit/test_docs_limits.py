@@ -21,6 +21,7 @@ from jobs.submitting import drafts, sweeps, templates
 from jobs.web_pages import rights
 from portal.files import tars
 from portal.sign_in.views import HOURS
+from portal.terminal import tunnel
 from portal.web_pages import api
 
 USE = Path(settings.BASE_DIR) / "docs" / "use"
@@ -48,6 +49,7 @@ ROWS = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|", (USE / "limits.md").read_te
         ("API tokens", (services.MOST_TOKENS, services.MOST_TOKEN_DAYS)),
         ("public ssh keys", (services.MOST_KEYS,)),
         ("terminals at once", (settings.TERMINALS,)),
+        ("connections to ports", (tunnel.MOST,)),
         ("seconds without a key", (settings.TERMINAL_IDLE,)),
         ("failed tasks that are kept", (snapshots.MOST, settings.REWIND)),
         ("MB that such a task", (settings.REWIND_MB,)),

@@ -51,10 +51,11 @@ def note() -> None:
 def corrections(now: int) -> Corrections:
     """What the newest forecasts have shown by ``now`` (milliseconds). One query."""
     rows = Prediction.objects.filter(played__isnull=False).order_by("-made", "-id")
-    found = rows.values_list("vc", "made", "played", "started")[:WINDOW]
-    return Corrections(
-        (PastForecast(vc, made, (p[0], p[1], p[2]), started) for vc, made, p, started in found if p), now
+    found = rows.values_list("vc", "made", "played", "started", "p10", "p90")[:WINDOW]
+    seen = (
+        PastForecast(vc, made, (p[0], p[1], p[2]), began, (low, high)) for vc, made, p, began, low, high in found if p
     )
+    return Corrections(seen, now)
 
 
 recent_corrections = Remembered(corrections, _EVERY)  # as of the last minute

@@ -26,6 +26,7 @@ from jobs.planning.queue.idling.after import idled_after
 from jobs.planning.queue.lengths import DRAWS
 from jobs.planning.queue.lines import Queue, in_order, places
 from jobs.planning.queue.scene import NO_LENGTHS, JobT, Runner, Scene, as_evicted, as_owner, holds_at, rests_after
+from jobs.planning.queue.unchanged import pauses
 from jobs.planning.queue.users.shares import after_run
 from jobs.planning.turns import Move, Turn, turns
 
@@ -266,6 +267,7 @@ class _Draw(Generic[JobT]):
         self.due: dict[int, float] = {}  # by job: a job that was evicted has an older end in the heap
         self.began: dict[int, float] = {}
         self.delay, self.until, self._makes_room = 0.0, 0.0, False  # what happens up to then has been played
+        self._spared: list[datetime] = []  # when those have run for the minimum that leave for an owner then
         for runner in table.running:
             self.running[runner.job.id] = runner
             started = runner.job.started_at
@@ -334,6 +336,8 @@ class _Draw(Generic[JobT]):
             if victims:
                 owners[turn.job.id] = as_owner(turn.job, victims)
         self._makes_room = bool(again)
+        kept = [turn.reservation for turn in taken if turn.reservation is not None]
+        self._spared = [each.moment for each in kept if each.spared and each.moment is not None]
         if gone or again:
             self.waiting = [owners.get(job.id, job) for job in self.waiting if job.id not in gone] + again
         if keeps := {turn.job.id for turn in taken if turn.keeps and not turn.job.keeps_turn}:
@@ -355,8 +359,9 @@ class _Draw(Generic[JobT]):
         moments = [self.ends[0][0]] if self.ends else []
         moments += [self.delay + _GRACE] if self._makes_room else []
         now = self.scene.now
-        times = [time for job in self.waiting for time in job.pauses(self.rests)]
-        times += [time for one in self.idlings.values() if (time := one.until or one.lapses_at)]
+        times = pauses(self.waiting, self.rests)
+        times.update(self._spared)
+        times.update(time for one in self.idlings.values() if (time := one.until or one.lapses_at))
         moments += [delay for time in times if (delay := (time - now).total_seconds()) > self.delay]
         soonest = min(moments, default=inf)
         return None if soonest == inf else max(self.until, soonest)

@@ -259,7 +259,7 @@ class _Draw(Generic[JobT]):
         self.lengths = table.lengths | {job.id: table.length(job) for _, job in self.coming}
         self.idlings = scene.idlings
         self.free, self.idle = table.free, table.idle
-        self.together = (_SOON_OF_MANY, _CLOSE_OF_MANY) if table.is_coarse else (_SOON, _CLOSE)
+        self.is_coarse = table.is_coarse
         self.nodes = list(scene.nodes)
         self.use: dict[str, dict[str, float]] = {vc: dict(amount) for vc, amount in scene.use.items()}
         self.running: dict[int, Runner[JobT]] = {}
@@ -364,11 +364,11 @@ class _Draw(Generic[JobT]):
         times.update(time for one in self.idlings.values() if (time := one.until or one.lapses_at))
         moments += [delay for time in times if (delay := (time - now).total_seconds()) > self.delay]
         soonest = min(moments, default=inf)
-        return None if soonest == inf else max(self.until, soonest)
+        return None if soonest == inf else max(self.until if self.is_coarse else self.delay, soonest)
 
     def _end(self) -> None:
         """End what ends now or so soon that it is the same."""
-        soon, close = self.together
+        soon, close = (_SOON_OF_MANY, _CLOSE_OF_MANY) if self.is_coarse else (_SOON, _CLOSE)
         self.until = self.delay + max(soon, close * self.delay)
         self.freed, first = [], self.delay
         while self.ends and self.ends[0][0] <= self.until:

@@ -109,6 +109,30 @@ def test_short_waits_and_long_ones_are_off_by_factors_of_their_own() -> None:
     assert hours(known, (20, 21, 22))[1] > 15, "of waits that long nothing is known but by others"
 
 
+@pytest.mark.parametrize(("late", "wider"), [(1.0, True), (0.1, False), (0.0, False)])
+def test_where_more_of_those_shown_were_late_than_should_the_end_of_the_range_moves_on(
+    late: float, wider: bool
+) -> None:
+    rng = random.Random(1)
+    came = [rng.uniform(1, 10) for _ in range(60)]
+    history = list(map(seen, came))
+    missed = [at < late * len(came) for at in range(len(came))]
+    shown = [
+        one._replace(shown=(one.made, (one.started or 0) + (-1 if is_late else 1)))
+        for one, is_late in zip(history, missed, strict=True)
+    ]
+    before, after = hours(Corrections(history, NOW)), hours(Corrections(shown, NOW))
+    assert after[1] == before[1]
+    assert after[2] > before[2] if wider else after[2] <= before[2]
+
+
+def test_an_open_forecast_was_late_once_its_range_is_over() -> None:
+    history = [seen(hours) for hours in range(1, 21) for _ in range(4)]
+    over = [seen(None, ago=1)._replace(shown=(NOW - HOUR, NOW - 1)) for _ in range(20)]
+    open_ = [one._replace(shown=(NOW - HOUR, NOW + 1)) for one in over]
+    assert hours(Corrections([*over, *history], NOW))[2] > hours(Corrections([*open_, *history], NOW))[2]
+
+
 def test_only_the_newest_of_a_class_count() -> None:
     known = Corrections([*(seen(2) for _ in range(MOST)), *(seen(50) for _ in range(MOST))], NOW)
     assert hours(known)[2] == pytest.approx(2, abs=0.1)

@@ -106,7 +106,7 @@ def _past(one: Said, later: float = 0.0) -> PastForecast:
     """As it is remembered, by a clock that says so many milliseconds ``later``."""
     p10, p50, p90 = (round(each + later) for each in one.played)
     started = None if one.started is None else round(one.started + later)
-    shown = round(one.shown[0] + later), round(one.shown[2] + later)
+    shown = [round(each + later) for each in one.shown]
     return PastForecast(one.vc, round(one.made + later), (p10, p50, p90), started, shown)
 
 

@@ -4,8 +4,8 @@ that were shown. Pure.
 A play of the queue knows the lengths of few jobs well, and which jobs come meanwhile by chance alone. How much all of
 that moves starts is learnt from the forecasts of the last time, as they were before they were corrected: of a start
 that nine of ten were to come before, nine of ten shall come before it. A forecast that has not come true yet counts for
-as long as its job has waited, or those that come true soon would be all that is known. Where more of the newest that
-were shown have missed on one side than should have, that side is moved further.
+as long as its job has waited, or those that come true soon would be all that is known. Where more or fewer of the last
+came true before a moment that was shown than should have, such moments are moved further.
 """
 
 from __future__ import annotations
@@ -15,15 +15,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from math import exp, log
-from statistics import mean, median
+from statistics import median
 from typing import NamedTuple
 
 WINDOW = 10_000  # forecasts, the newest, that are read
 MOST = 300  # of a class that count
 ENOUGH = 10  # forecasts from which on anything is corrected
 _ALIKE = 20  # with so many forecasts a class counts as much as all wider ones together
-_NEWEST, _FEW = 60, 10  # shown forecasts whose misses move a side; with so few they move it half as far
+_NEWEST, _FEW = 60, 10  # shown forecasts that move a moment so; with so few it is moved half as far
 PARTS = (0.1, 0.5, 0.9)
+# How much of it counts that waits became longer than foreseen: a queue is not always as full as it was, so the range
+# begins near to what was played and ends near to what the last errors say.
+_LATER = (0.4, 0.6, 0.8)
 _MINUTE = 60_000.0  # milliseconds: so much is added to all waits, since seconds of a short one mean nothing
 _EDGES = (10 * _MINUTE, 60 * _MINUTE, 360 * _MINUTE)  # of the waits foreseen: how far off they are differs
 
@@ -33,7 +36,7 @@ _Classes = tuple[tuple[object, ...], ...]
 
 class PastForecast(NamedTuple):
     """A forecast as it was before its correction, in milliseconds since 1970; ``started`` is None while it is open.
-    ``shown`` are p10 and p90 after it."""
+    ``shown`` are the moments after it."""
 
     vc: str
     made: int
@@ -62,8 +65,7 @@ class Corrections:
                 alike = self._of.setdefault(key, [])
                 if len(alike) < MOST:
                     alike.append(forecast)
-        low, high = _missed(newest, now)
-        self._parts = PARTS[0] - low, PARTS[1], PARTS[2] + high
+        self._parts = [part - _too_many(newest, now, at) for at, part in enumerate(PARTS)]
         self._factors: dict[_Classes, tuple[float, ...]] = {}
 
     def corrected(self, vc: str, made: int, moments: Moments) -> Moments:
@@ -79,7 +81,10 @@ class Corrections:
     def _factors_of(self, classes: _Classes) -> tuple[float, ...]:
         """Return by how much each of the waits is multiplied."""
         if classes not in self._factors:
-            self._factors[classes] = tuple(exp(self._quantile(classes, at)) for at in range(len(PARTS)))
+            errors = [self._quantile(classes, at) for at in range(len(PARTS))]
+            self._factors[classes] = tuple(
+                exp(error * (later if error > 0 else 1)) for error, later in zip(errors, _LATER, strict=True)
+            )
         return self._factors[classes]
 
     def _quantile(self, classes: _Classes, at: int) -> float:
@@ -98,20 +103,12 @@ class Corrections:
         return _Error(log(times), forecast.started is None, weight)
 
 
-def _missed(seen: Iterable[PastForecast], now: int) -> tuple[float, float]:
-    """How many more of the newest forecasts than should have come true before p10 and after p90, as parts of all. One
-    that is open has missed once p90 is over."""
-    missed = (
-        (started < shown[0], started > shown[1])
-        for _, _, _, began, shown in seen
-        if shown and (began is not None or now > shown[1])
-        for started in [now if began is None else began]
-    )
-    newest = list(islice(missed, _NEWEST))
-    if not newest:
-        return 0.0, 0.0
-    counts = len(newest) / (len(newest) + _FEW)
-    return counts * (mean(low for low, _ in newest) - PARTS[0]), counts * (mean(high for _, high in newest) - PARTS[0])
+def _too_many(seen: Sequence[PastForecast], now: int, at: int) -> float:
+    """How many more of the newest forecasts than should have come true before this moment that was shown, as a part of
+    all. One that is open has not, once the moment is over."""
+    known = (one for one in seen if one.shown and (one.started is not None or now > one.shown[at]))
+    newest = [one.started is not None and one.started < one.shown[at] for one in islice(known, _NEWEST)]
+    return sum(newest) / (len(newest) + _FEW) - PARTS[at] * len(newest) / (len(newest) + _FEW)
 
 
 def _quantile(errors: Iterable[_Error], part: float) -> float:

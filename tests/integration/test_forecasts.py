@@ -14,16 +14,17 @@ from django_q.signing import SignedPackage
 
 from base.core.values import milliseconds
 from base.models import User
-from jobs.forecast import errors, refresh, scores
+from jobs.forecast import errors, recent, refresh, scores
 from jobs.forecast.play import starts
 from jobs.models import Holding, Job, Prediction
 from jobs.planning.streak import streak
 from jobs.scheduling import orders
+from jobs.waiting.queue import WaitingJob, queue_now
 from jobs.waiting.why import turn_of, waiting_reason
 from jobs.waiting.words import briefly, current, likely, not_before
 from portal.job import cause
 from tests.cluster import Cluster
-from tests.history import HOUR, a_past
+from tests.history import HOUR, a_past, held
 from tests.http import ApiClient
 
 pytestmark = pytest.mark.django_db
@@ -123,8 +124,28 @@ def test_what_earlier_forecasts_missed_is_in_the_next_one_and_the_play_is_kept_b
     one = Prediction.objects.get(job_id=waits.pk)
     assert one.vc == "default" and one.played is not None
     factor = (one.p50 - one.made) / (one.played[1] - one.made)
-    assert factor == pytest.approx(3, rel=0.05)
+    assert factor == pytest.approx(3 ** errors._LATER[1], rel=0.05)
     assert cluster.job(waits).forecast == {"p10": one.p10, "p50": one.p50, "p90": one.p90}
+
+
+def test_jobs_that_came_lately_may_come_again(cluster: Cluster) -> None:
+    """Those that have started and those that wait, each with what it asked for; none from before what was read."""
+    now = milliseconds(timezone.now())
+    at = now - 5 * HOUR
+    for waited in (HOUR, None):
+        held(at, at + HOUR, job_id=7, username="bob", waited=waited)
+    _, waits = a_queue(cluster)
+    came = recent.read_arrivals(*_queue())._came
+    found = [(round(1000 * at), job.title, [demand.gpus for demand in job.demands]) for at, job in came]
+    created = [milliseconds(each) for each in Job.objects.order_by("id").values_list("created_at", flat=True)]
+    assert found[0] == (at - HOUR, f"bob/{came[0][1].name}", [1, 1])
+    assert [title for _, title, _ in found[1:]] == [f"{waits.username}/train-98", f"{waits.username}/train-99"]
+    assert [at for at, _, _ in found[1:]] == pytest.approx(created, abs=1000)
+
+
+def _queue() -> tuple[list[WaitingJob], int]:
+    waiting, scene = queue_now()
+    return waiting, milliseconds(scene.now)
 
 
 def test_a_forecast_is_noted_again_only_after_a_while(cluster: Cluster) -> None:

@@ -21,7 +21,6 @@ from jobs import access
 from jobs.config.demands import demands
 from jobs.config.spec import JobSpec
 from jobs.forecast.play import Foreseen, Spread, start_of
-from jobs.forecast.recent import recent_arrivals
 from jobs.forecast.refresh import corrected, in_milliseconds, length_of
 from jobs.forecast.scores import recent_corrections
 from jobs.planning.queue.lengths import stem
@@ -125,12 +124,6 @@ def _shown(turn: Turn[WaitingJob], spread: Spread) -> dict[str, int]:
 def _foreseen(turn: Turn[WaitingJob], seen: RecentQueue, is_over: Callable[[], bool]) -> Foreseen[WaitingJob] | None:
     if turn.move is Move.GO or turn.error is not None or not (lengths := seen.scene.lengths()):
         return None
-    now, came = seen.scene.now.timestamp(), recent_arrivals(seen.waiting, milliseconds(seen.scene.now))
-    return start_of(
-        turn.job,
-        [*seen.waiting, turn.job],
-        turn.queue.scene,
-        lambda job: length_of(lengths, job, now),
-        is_over,
-        lambda draw: came.coming(now, draw),
-    )
+    now = seen.scene.now.timestamp()
+    waiting = [*seen.waiting, turn.job]
+    return start_of(turn.job, waiting, turn.queue.scene, lambda job: length_of(lengths, job, now), is_over)

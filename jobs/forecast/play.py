@@ -194,20 +194,15 @@ class Foreseen(Generic[JobT]):
 
 
 def start_of(
-    job: JobT,
-    waiting: Sequence[JobT],
-    scene: Scene[JobT],
-    length: Length[JobT],
-    spent: Spent,
-    coming: Coming[JobT] = lambda draw: (),
+    job: JobT, waiting: Sequence[JobT], scene: Scene[JobT], length: Length[JobT], spent: Spent
 ) -> Foreseen[JobT] | None:
-    """Do as ``starts``, for one of the waiting jobs alone: no draw is played longer than until it starts. None where
-    too much is unknown, and where more than MOST jobs of its virtual cluster are ahead of it."""
+    """Do as ``starts``, for one of the waiting jobs alone, and without others that come: no draw is played longer than
+    until it starts. None where too much is unknown, and where more than MOST jobs of its virtual cluster are ahead of
+    it."""
     queue = _until(job, waiting, scene)
     if queue is None:
         return None
-    table = _Table(queue, scene, length, coming)
-    table.is_coarse = True  # somebody waits for the answer
+    table = _Table(queue, scene, length)
     after: Counter[int] = Counter()
     for draw in range(DRAWS):
         future = _Draw(table, draw, job.id)
@@ -222,7 +217,7 @@ def start_of(
         return spread and Foreseen(spread, None, 0.0)
     [(id, draws)] = after.most_common(1)
     jobs = (*queue, *(other.job for other in table.running))
-    return Foreseen(spread, next((other for other in jobs if other.id == id), None), draws / len(delays))
+    return Foreseen(spread, next(other for other in jobs if other.id == id), draws / len(delays))
 
 
 def _until(job: JobT, waiting: Sequence[JobT], scene: Scene[JobT]) -> Sequence[JobT] | None:

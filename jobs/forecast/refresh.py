@@ -61,7 +61,7 @@ def refresh(budget: float = BUDGET) -> int:
     lengths = learn() if waiting else Lengths(())
     if lengths:
         at = scene.now.timestamp()
-        came = recent_arrivals(waiting, milliseconds(scene.now))
+        came = recent_arrivals(scene.now)
         forecasts = starts(
             waiting,
             scene,

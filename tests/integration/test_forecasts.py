@@ -19,12 +19,11 @@ from jobs.forecast.play import starts
 from jobs.models import Holding, Job, Prediction
 from jobs.planning.streak import streak
 from jobs.scheduling import orders
-from jobs.waiting.queue import WaitingJob, queue_now
 from jobs.waiting.why import turn_of, waiting_reason
 from jobs.waiting.words import briefly, current, likely, not_before
 from portal.job import cause
 from tests.cluster import Cluster
-from tests.history import HOUR, a_past, held
+from tests.history import HOUR, a_past
 from tests.http import ApiClient
 
 pytestmark = pytest.mark.django_db
@@ -129,23 +128,16 @@ def test_what_earlier_forecasts_missed_is_in_the_next_one_and_the_play_is_kept_b
 
 
 def test_jobs_that_came_lately_may_come_again(cluster: Cluster) -> None:
-    """Those that have started and those that wait, each with what it asked for; none from before what was read."""
-    now = milliseconds(timezone.now())
-    at = now - 5 * HOUR
-    for waited in (HOUR, None):
-        held(at, at + HOUR, job_id=7, username="bob", waited=waited)
-    _, waits = a_queue(cluster)
-    came = recent.read_arrivals(*_queue())._came
-    found = [(round(1000 * at), job.title, [demand.gpus for demand in job.demands]) for at, job in came]
-    created = [milliseconds(each) for each in Job.objects.order_by("id").values_list("created_at", flat=True)]
-    assert found[0] == (at - HOUR, f"bob/{came[0][1].name}", [1, 1])
-    assert [title for _, title, _ in found[1:]] == [f"{waits.username}/train-98", f"{waits.username}/train-99"]
-    assert [at for at, _, _ in found[1:]] == pytest.approx(created, abs=1000)
-
-
-def _queue() -> tuple[list[WaitingJob], int]:
-    waiting, scene = queue_now()
-    return waiting, milliseconds(scene.now)
+    """Those that run and those that wait, each with what it asked for."""
+    runs, waits = a_queue(cluster)
+    came = recent.read_arrivals(timezone.now())._came
+    assert [(job.title, job.vc, [demand.gpus for demand in job.demands]) for _, job in came] == [
+        (f"{each.username}/{each.name}", "default", [2]) for each in (runs, waits)
+    ]
+    assert [at for at, _ in came] == [cluster.job(each).created_at.timestamp() for each in (runs, waits)]
+    assert recent.read_arrivals(timezone.now() + timedelta(days=8))._came == []
+    Job.objects.update(total_tasks=recent._TASKS)
+    assert len(recent.read_arrivals(timezone.now())._came) == 1, "no more than so many tasks are read"
 
 
 def test_a_forecast_is_noted_again_only_after_a_while(cluster: Cluster) -> None:

@@ -14,7 +14,8 @@ from jobs.forecast.play import starts
 from jobs.planning.queue.lengths import DRAWS
 from jobs.planning.queue.scene import Scene
 from jobs.planning.world import JobView
-from tests.unit.test_forecast import HOUR, NOW, ahead, busy, never, waiting
+from tests.unit.test_forecast import HOUR, ahead, busy, never, waiting
+from tests.unit.test_planner import NOW
 
 BEGAN = 10**9  # seconds of some clock
 moments = st.lists(st.floats(0, 10 * DAY), max_size=40)

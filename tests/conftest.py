@@ -23,7 +23,7 @@ from base.models import User
 from clusters.engines import schemes
 from clusters.models import VirtualCluster
 from clusters.nodes import queries as node_queries
-from jobs.forecast import scores
+from jobs.forecast import recent, scores
 from jobs.history import lengths
 from jobs.waiting import queue
 from portal.shared.api import etags
@@ -96,6 +96,7 @@ def _fresh_process_state() -> Iterator[None]:
     fresh.the_store()
     lengths.known_lengths.forget()
     scores.recent_corrections.forget()
+    recent.recent_arrivals.forget()
     queue.forget()
     etags.forget()
     node_queries.forget()

@@ -48,7 +48,10 @@ async def _fill(scope: Any, answer: Answer, into: Writing, body: RequestBody | N
     """Move the body into the store; the answer, or the error that says why it could not be stored. Raises Gone."""
 
     def keep() -> Answer:
-        into.keep()
+        try:
+            into.keep()
+        except LongshoreError as error:
+            return refused(error, answer.told)
         return answer if answer.told is None else json_answer(answer.told())
 
     try:

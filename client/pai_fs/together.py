@@ -5,7 +5,7 @@ from __future__ import annotations
 import tarfile
 from collections.abc import Callable, Iterable, Iterator
 
-from client.pai_fs.errors import CheckFailed, PaiFsError
+from .errors import CheckFailed, PaiFsError
 
 FEW = 4  # small files from which on they are copied together
 MOST, ROOM = 1000, 64 << 20  # files of one request, and their bytes

@@ -27,6 +27,7 @@ HERE = Path(os.environ.get("NOTEBOOK_HERE", "notebooks")).absolute()
 PORT = os.environ["PAI_CONTAINER_HOST_jupyter_PORT_LIST"]
 BASE = os.environ.get("LONGSHORE_WEB_PATH_jupyter", "")
 PAUSE = float(os.environ.get("NOTEBOOK_PAUSE", "5"))  # seconds between two looks
+BEGINS = 600  # seconds that JupyterLab may take until it answers
 LAST = 20  # seconds that the last save is tried for
 AT_ONCE = 1000  # files of one request
 Versions = dict[str, str]
@@ -114,7 +115,8 @@ def clock(when: float) -> str:
 def watch(lab: subprocess.Popen[bytes], seen: Versions) -> Versions:
     """Save what changes, until JupyterLab ends, nobody uses it any more, or the task is told to end. Returns what is
     saved."""
-    used, told, fault = time.time(), 0.0, ""
+    began = used = time.time()
+    told, fault = 0.0, ""
     while lab.poll() is None and not ending:
         try:
             now = save(seen)
@@ -123,7 +125,9 @@ def watch(lab: subprocess.Popen[bytes], seen: Versions) -> Versions:
             if said(error) != fault:
                 fault = said(error)
                 print(f"What changed could not be saved, and is tried again: {fault}", flush=True)
-        used = max(used, last_use())
+        last = last_use()
+        if last or time.time() - began < BEGINS:  # until then it may not listen yet
+            used = max(used, last or time.time())
         if time.time() - used >= IDLE and not fault:
             print(f"Nobody used it since {clock(used)}: it is saved and given back.", flush=True)
             break

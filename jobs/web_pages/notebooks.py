@@ -16,8 +16,9 @@ from django.conf import settings
 
 from base.core.errors import BadRequest, Forbidden
 from base.models import User
+from clusters.models import VirtualCluster
 from clusters.placement.fit import NodeView
-from clusters.vcs.rules import DEFAULT_VC
+from clusters.vcs.rules import DEFAULT_VC, NOTEBOOK_MINUTES
 from jobs import queries, secrets, services
 from jobs.config.spec import JobSpec
 from jobs.forecast.outlook import outlooks
@@ -32,6 +33,7 @@ NAMED = "notebook-"  # how the names of these jobs begin
 MOST = 50  # of a user's notebooks that are looked at, the newest
 _TOKEN = "JUPYTER_TOKEN"  # noqa: S105 - a name
 _GPUS = (1, 2, 4)
+_LEAST = (1, 1024)  # cores and MB, where no node is known
 _SCRIPT = (Path(__file__).parent / "notebook_task.py").read_text()
 
 
@@ -98,8 +100,14 @@ def open_one(user: User, asked: Asked) -> Job:
     name = queries.free_name(user.username, f"{NAMED}{asked.tool}")
     if asked.tool == LAB:
         return services.submit(user, _lab(asked, name, recent_queue().scene.nodes))
-    config = tensorboard.config(name, folder, asked.image, asked.vc)
+    config = tensorboard.config(name, folder, asked.image, asked.vc, idle=60 * idle_minutes(asked.vc))
     return services.submit(user, {**config, "extras": {**config["extras"], "notebook": BOARD}})
+
+
+def idle_minutes(vc: str) -> int:
+    """After how many without use a notebook in this virtual cluster ends."""
+    found = VirtualCluster.objects.filter(name=vc).values_list("notebook_minutes", flat=True).first()
+    return NOTEBOOK_MINUTES if found is None else found
 
 
 def token_of(user: User, job: Job) -> str:
@@ -120,7 +128,7 @@ def _lab(asked: Asked, name: str, nodes: Sequence[NodeView]) -> dict[str, Any]:
         "memoryMB": memory,
         "gpuNumber": asked.gpus,
         "portList": [{"label": LAB, "beginAt": 0, "portNumber": 1}],
-        "command": f"export NOTEBOOK_FOLDER={shlex.quote(asked.folder)} NOTEBOOK_IDLE={settings.NOTEBOOK_IDLE}\n"
+        "command": f"export NOTEBOOK_FOLDER={shlex.quote(asked.folder)} NOTEBOOK_IDLE={60 * idle_minutes(asked.vc)}\n"
         f"cat >/tmp/notebook.py <<'PYTHON'\n{_SCRIPT}PYTHON\nexec python3 /tmp/notebook.py",
     }
     config = {
@@ -137,12 +145,12 @@ def _beside(asked: Asked, nodes: Sequence[NodeView]) -> tuple[int, int]:
     """Cores and MB: what a node has for each of its GPUs, and without one a quarter of the largest, within limits."""
     if asked.gpus:
         fit = [node for node in nodes if any(kind == asked.gpu_type for _, kind in node.gpus)]
-        shares = [(node.cpus / len(node.gpus), node.memory_mb / len(node.gpus)) for node in fit]
-    else:
-        shares = [(node.cpus / 4, node.memory_mb / 4) for node in nodes]
-    cores, memory = min(shares, default=(1, 1024)) if asked.gpus else max(shares, default=(1, 1024))
-    each = max(asked.gpus, 1)
-    return int(max(1, min(8, cores) * each)), int(max(512, min(32_768, memory) * each)) // 256 * 256
+        cores, memory = min(
+            ((node.cpus / len(node.gpus), node.memory_mb / len(node.gpus)) for node in fit), default=_LEAST
+        )
+        return int(max(1, min(8, cores) * asked.gpus)), int(max(512, min(32_768, memory) * asked.gpus)) // 256 * 256
+    cores, memory = max(((node.cpus / 4, node.memory_mb / 4) for node in nodes), default=_LEAST)
+    return int(max(1, min(4, cores))), int(max(512, min(16_384, memory))) // 256 * 256
 
 
 def _asked(spec: JobSpec) -> Asked | None:

@@ -61,7 +61,7 @@ def serve(user: User, job: Job, folder: str = "", image: str = "") -> Job:
         return services.submit(user, {**asked, "virtualCluster": DEFAULT_VC})
 
 
-def config(name: str, path: str, image: str, vc: str) -> dict[str, Any]:
+def config(name: str, path: str, image: str, vc: str, idle: int = IDLE) -> dict[str, Any]:
     role = {
         "name": "tensorboard",
         "taskNumber": 1,
@@ -69,7 +69,7 @@ def config(name: str, path: str, image: str, vc: str) -> dict[str, Any]:
         "memoryMB": 2048,
         "gpuNumber": 0,
         "portList": [{"label": "tensorboard", "beginAt": 0, "portNumber": 1}],
-        "command": f"export TB_FOLDER={shlex.quote(path)} TB_IDLE={IDLE}\n{_SCRIPT}",
+        "command": f"export TB_FOLDER={shlex.quote(path)} TB_IDLE={idle}\n{_SCRIPT}",
     }
     return {
         "jobName": name,

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
@@ -18,7 +17,6 @@ from base.core.words import whole
 from base.models import User
 from jobs import queries, services
 from jobs.models import Job
-from jobs.planning.lifecycle import JobState
 from jobs.submitting import choices
 from jobs.web_pages import notebooks, origin, shown
 from jobs.web_pages.notebooks import BOARD, LAB, Asked, Notebook
@@ -117,11 +115,10 @@ def _page(
         "asked": asked,
         "sizes": [(each, f"{each.gpus} {each.gpu_type}".strip(), beside, size) for each, beside, size in sizes],
         "images": choices.images_of(user),
-        "vcs": choices.vcs_of(user),
+        "vcs": [(vc, words.duration(60 * notebooks.idle_minutes(vc))) for vc in choices.vcs_of(user)],
         "live": live,
         "ended": [each for each in ended.values() if each.job.state not in queries.LIVE][:_SAVED],
-        "idle": words.duration(settings.NOTEBOOK_IDLE),
-        "waiting": JobState.WAITING,
+        "idle": words.duration(60 * notebooks.idle_minutes(asked.vc)),
         "error": error.message if error else "",
         "is_on": origin.is_on(),
     }

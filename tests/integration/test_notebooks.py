@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from base.models import User
+from clusters.models import VirtualCluster
 from jobs import queries, secrets
 from jobs.config.spec import JobSpec
 from jobs.models import Job
@@ -92,6 +93,20 @@ def test_what_cannot_be_is_said_on_the_form(
     answer = browser.post("/notebooks", fields)
     assert answer.status_code == status and says in answer.content.decode()
     assert not Job.objects.exists()
+
+
+def test_it_ends_after_what_its_virtual_cluster_allows(browser: Browser) -> None:
+    make_node()
+    VirtualCluster.objects.filter(name="default").update(notebook_minutes=30)
+    assert "After 30 min without use" in browser.get("/notebooks").content.decode()
+    assert "NOTEBOOK_IDLE=1800\n" in JobSpec.from_json(opened(browser).spec).task_roles[0].command
+    board = opened(browser, tool="tensorboard")
+    assert "TB_IDLE=1800\n" in JobSpec.from_json(board.spec).task_roles[0].command
+
+
+def test_one_that_runs_already_is_opened_again(browser: Browser) -> None:
+    make_node()
+    assert opened(browser).pk == opened(browser, size="0").pk != opened(browser, folder="/shared/other").pk
 
 
 def test_a_folder_with_a_quote_stays_one_word_of_the_command(browser: Browser) -> None:

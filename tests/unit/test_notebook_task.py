@@ -1,5 +1,5 @@
-"""The program that runs a notebook in its task, against a gateway and a small stand-in for JupyterLab. With the real one
-it was tried by hand (docs/develop/trials.md, K9)."""
+"""The program that runs a notebook in its task, against a gateway and a stand-in for JupyterLab. It was tried by hand
+with the real one (docs/develop/trials.md, K9)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tarfile
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -162,10 +163,13 @@ def test_it_begins_as_it_was_saves_what_changes_and_the_last_when_it_is_told_to_
 
 def test_it_ends_when_nobody_uses_it_and_not_while_a_cell_runs(run: Any, gateway: Gateway) -> None:
     gateway.is_there = False
-    one = run(idle=1.0)
+    one = run(idle=0.3)
     one.here.mkdir(exist_ok=True)
     (one.here / "busy").touch()
-    until(lambda: "new.ipynb" in gateway.files and "busy" in gateway.files, what="it runs")
+    until(lambda: "new.ipynb" in gateway.files, what="JupyterLab runs")
+    began = time.monotonic()
+    until(lambda: time.monotonic() - began > 0.6, what="it is past its time")
+    assert one.process.poll() is None, "a cell runs"
     (one.here / "busy").unlink()
     assert one.process.wait(30) == 0
     said = one.said.read_text()

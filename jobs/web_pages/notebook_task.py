@@ -94,17 +94,18 @@ def save(seen: Versions) -> Versions:
     return now
 
 
-def last_use() -> float:
-    """When a kernel or a terminal was last used, as Jupyter says it; 0 where it does not answer."""
+def last_use() -> float | None:
+    """When a kernel or a terminal was last used, as Jupyter says it: 0 for never; None where it does not answer."""
     used, query = 0.0, urlencode({"token": os.environ["JUPYTER_TOKEN"], "no_track_activity": "1"})
-    for kind in ("kernels", "terminals"):
+    for kind in ("terminals", "kernels"):
         try:
             with urlopen(f"http://127.0.0.1:{PORT}{BASE}/api/{kind}?{query}", timeout=10) as answer:
                 for one in json.load(answer):
                     when = datetime.fromisoformat(one["last_activity"].replace("Z", "+00:00")).timestamp()
                     used = max(used, time.time() if one.get("execution_state") == "busy" else when)
         except (OSError, ValueError, KeyError):
-            continue
+            if kind == "kernels":  # not everywhere there are terminals
+                return None
     return used
 
 
@@ -116,7 +117,7 @@ def watch(lab: subprocess.Popen[bytes], seen: Versions) -> Versions:
     """Save what changes, until JupyterLab ends, nobody uses it any more, or the task is told to end. Returns what is
     saved."""
     began = used = time.time()
-    told, fault = 0.0, ""
+    told, fault, answered = 0.0, "", False
     while lab.poll() is None and not ending:
         try:
             now = save(seen)
@@ -126,8 +127,10 @@ def watch(lab: subprocess.Popen[bytes], seen: Versions) -> Versions:
                 fault = said(error)
                 print(f"What changed could not be saved, and is tried again: {fault}", flush=True)
         last = last_use()
-        if last or time.time() - began < BEGINS:  # until then it may not listen yet
-            used = max(used, last or time.time())
+        answered = answered or last is not None
+        if not answered and time.time() - began < BEGINS:
+            last = time.time()
+        used = max(used, last or 0.0)
         if time.time() - used >= IDLE and not fault:
             print(f"Nobody used it since {clock(used)}: it is saved and given back.", flush=True)
             break

@@ -14,7 +14,7 @@ from typing import Any
 
 from django.conf import settings
 
-from base.core.errors import BadRequest, Forbidden
+from base.core.errors import BadRequest, Forbidden, InvalidConfig
 from base.models import User
 from clusters.models import VirtualCluster
 from clusters.placement.fit import NodeView
@@ -79,13 +79,21 @@ def sizes(user: User, asked: Asked) -> list[tuple[Asked, str, Size]]:
         for gpus in _GPUS
         if any(sum(each == kind for _, each in node.gpus) >= gpus for node in nodes)
     ]
-    specs = [read(_lab(each, NAMED, nodes), username=user.username)[1] for each in offered]
+    specs = [_spec(user, each, nodes) for each in offered]
     views = outlooks(specs, user.username)
     return [
         (each, f"{spec.task_roles[0].cpu_number} cores, {spec.task_roles[0].memory_mb // 1024} GB",
          size_of(each.gpus, view, each.gpus == asked.gpus and each.gpu_type == asked.gpu_type))
         for each, spec, view in zip(offered, specs, views, strict=True)
     ]  # fmt: skip
+
+
+def _spec(user: User, asked: Asked, nodes: Sequence[NodeView]) -> JobSpec:
+    """What would be submitted; with the usual image where the one that is asked for is no image."""
+    try:
+        return read(_lab(asked, NAMED, nodes), username=user.username)[1]
+    except InvalidConfig:
+        return read(_lab(replace(asked, image="", vc=DEFAULT_VC), NAMED, nodes), username=user.username)[1]
 
 
 def open_one(user: User, asked: Asked) -> Job:

@@ -92,7 +92,8 @@ def _asked(fields: Any, usual: Asked) -> Asked:
     as_usual = usual.image if tool == usual.tool else ""
     given = {name: fields[name].strip() for name in ("vc", "folder") if fields.get(name, "").strip()}
     image = fields.get("image", "").strip() or as_usual
-    return replace(usual, tool=tool, image=image, gpus=whole(gpus, 4) or 0, gpu_type=kind.strip(), **given)
+    number = whole(gpus, 4) or 0
+    return replace(usual, tool=tool, image=image, gpus=number, gpu_type=kind.strip() if number else "", **given)
 
 
 def _is_it(one: Notebook, asked: Asked) -> bool:

@@ -163,12 +163,12 @@ def test_it_begins_as_it_was_saves_what_changes_and_the_last_when_it_is_told_to_
 
 def test_it_ends_when_nobody_uses_it_and_not_while_a_cell_runs(run: Any, gateway: Gateway) -> None:
     gateway.is_there = False
-    one = run(idle=0.3)
+    one = run(idle=0.2)
     one.here.mkdir(exist_ok=True)
     (one.here / "busy").touch()
     until(lambda: "new.ipynb" in gateway.files, what="JupyterLab runs")
     began = time.monotonic()
-    until(lambda: time.monotonic() - began > 0.6, what="it is past its time")
+    until(lambda: time.monotonic() - began > 0.4, what="it is past its time")
     assert one.process.poll() is None, "a cell runs"
     (one.here / "busy").unlink()
     assert one.process.wait(30) == 0

@@ -48,6 +48,11 @@ class Asked:
     gpus: int = 0
     gpu_type: str = ""
 
+    @property
+    def size(self) -> str:
+        """``2 × A100`` or ``No GPU``."""
+        return f"{self.gpus} × {self.gpu_type or 'GPU'}" if self.gpus else "No GPU"
+
 
 @dataclass(frozen=True, slots=True)
 class Notebook:

@@ -64,6 +64,7 @@ from portal.nodes.views import (
     node_gone,
     wall,
 )
+from portal.notebooks.views import give_back, notebook_list, open_notebook
 from portal.policy.views import LiveReplay, policy, replay, replays
 from portal.reports.views import forecasts, timeline, usage
 from portal.rewind.views import reopen
@@ -183,6 +184,9 @@ urlpatterns: list[URLPattern] = [
     path("submit/images", images),
     path("sweeps/<str:username>/<str:name>", sweep_page),
     path("sweeps/<str:username>/<str:name>/stop", stop_sweep),
+    path("notebooks", notebook_list),
+    path("notebooks/<str:name>", open_notebook),
+    path("notebooks/<str:name>/give-back", give_back),
     # one job
     path(_JOB, job_page, {"tab": "tasks"}),
     path(f"{_JOB}/events", job_page, {"tab": "events"}),

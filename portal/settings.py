@@ -76,6 +76,7 @@ APPS_URL = web_address_or_none("LONGSHORE_APPS_URL")
 APPS_ON_ONE_HOST = choice("LONGSHORE_APPS_ON_ONE_HOST", "own", ("own", "all"))
 APPS_LINKS = choice("LONGSHORE_APPS_LINKS", "on", ("on", "none"))  # whether pages open without signing in, by a link
 APPS_VISIT = number("LONGSHORE_APPS_VISIT", 43_200, least=60)  # seconds for which a page stays open to its visitor
+NOTEBOOK_IMAGE = text("LONGSHORE_NOTEBOOK_IMAGE", "longshore/run.jupyter:1")  # of the page Notebooks
 TENSORBOARD_IMAGE = text("LONGSHORE_TENSORBOARD_IMAGE", "longshore/run.tensorboard:1")  # shows output of ended jobs
 # Who else lets people in, with what they need for it (docs/run/sign-in.md).
 SIGN_IN: Mapping[str, Provider | Directory] = {}

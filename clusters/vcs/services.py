@@ -24,7 +24,7 @@ from clusters.vcs.rules import ADMIN_GROUP, DEFAULT_VC
 NO_SETTINGS: Mapping[str, Any] = {}
 OF_DEFAULT = frozenset(
     {"store_quota", "user_gpus", "user_jobs", "user_priority", "share_half_life", "grace", "min_run"}
-    | {"log_days", "log_gigabytes"}
+    | {"notebook_minutes", "log_days", "log_gigabytes"}
 )
 OF_MANAGERS = OF_DEFAULT - {"store_quota", "grace", "min_run"}  # for what others neither wait nor have less
 _BAD_NAME = "VC name should only contain alpha-numeric and underscore characters"

@@ -12,6 +12,7 @@ from base.core import words
 from clusters.models import Node, VirtualCluster
 from clusters.placement.shares import HALF_LIFE, USUAL_GRACE
 from clusters.vcs.queries import VcView
+from clusters.vcs.rules import NOTEBOOK_MINUTES
 from portal.shared.api.bodies import limits
 from portal.vcs.api import MOST, CapsChange, RetentionChange, VcSettings
 
@@ -39,6 +40,7 @@ class SettingsForm:
     share_half_life: str = ""
     grace: str = ""
     min_run: str = ""
+    notebook_minutes: str = ""
     store_quota: str = ""
     log_days: str = ""
     log_gigabytes: str = ""
@@ -75,6 +77,7 @@ class SettingsForm:
             "share_half_life": HALF_LIFE if numbers["share_half_life"] is None else numbers["share_half_life"],
             "grace": USUAL_GRACE if numbers["grace"] is None else numbers["grace"],
             "min_run": numbers["min_run"] or 0,
+            "notebook_minutes": numbers["notebook_minutes"] or NOTEBOOK_MINUTES,
             "store_quota": words.quota_in(self.store_quota) if self.store_quota else None,
             "profile": self.profile or VirtualCluster.Profile.DEFAULT,
             "rdma": self.rdma,

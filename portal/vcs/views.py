@@ -55,8 +55,8 @@ def vcs(request: HttpRequest, name: str = "") -> HttpResponseBase:
 @own_form
 def vc_settings(request: HttpRequest, name: str) -> HttpResponseBase:
     """Fields of the POST: gpu_guarantee, gpu_ceiling, user_gpus, user_jobs, user_priority, share_half_life, grace,
-    min_run, store_quota (empty: none), profile, rdma, log_days, log_gigabytes, node (many). Of ``default`` only what is
-    of users and logs counts, of a manager less."""
+    min_run, notebook_minutes, store_quota (empty: none), profile, rdma, log_days, log_gigabytes, node (many). Of
+    ``default`` only what is of users and logs counts, of a manager less."""
     user = require(viewer_of(request), Action.SET_VC, vc=name)
     page = vcs_page(viewer_of(request))
     line = one_line(page["lines"], name)

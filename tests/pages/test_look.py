@@ -63,6 +63,7 @@ PAGES = [
     "/cluster/metrics",
     "/nodes/gpu-01/metrics",
     "/jobs/alice/runs/stop",
+    "/notebooks",
     "/submit?template=two-roles",
     "/submit",
     "/nodes",

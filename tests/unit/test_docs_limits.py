@@ -23,6 +23,7 @@ from portal.files import tars
 from portal.sign_in.views import HOURS
 from portal.terminal import tunnel
 from portal.web_pages import api
+from portal.webhdfs import unpacking
 
 USE = Path(settings.BASE_DIR) / "docs" / "use"
 ROWS = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|", (USE / "limits.md").read_text(), re.MULTILINE))
@@ -57,6 +58,7 @@ ROWS = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|", (USE / "limits.md").read_te
         ("seconds for which a container", (settings.DEBUG_HOLD,)),
         ("bytes of a code folder", (settings.CODE_LIMIT,)),
         ("GB of a folder", (tars.LARGEST >> 30,)),
+        ("files and folders of a tar", (unpacking.MOST, unpacking.LARGEST >> 30)),
         ("processes and threads", (settings.TASK_PIDS,)),
         ("people, virtual clusters and links", (rights.MOST_SHARES,)),
         ("attempts in a row", (MOST,)),

@@ -53,6 +53,16 @@ from portal.nodes.views import (
     node_gone,
     wall,
 )
+from portal.notices.views import (
+    calls,
+    delete_channel,
+    delete_rule,
+    notice_list,
+    notice_settings,
+    send_again,
+    send_waiting,
+    test_channel,
+)
 from portal.policy.views import LiveReplay, policy, replay, replays
 from portal.reports.views import forecasts, timeline, usage
 from portal.rewind.views import reopen
@@ -106,6 +116,14 @@ urlpatterns: list[URLPattern] = [
     path("account/tokens/<int:token_id>/revoke", revoke_token),
     path("account/keys", keys),
     path("account/keys/<int:key_id>/remove", remove_key),
+    path("notices", notice_list),
+    path("account/notices", notice_settings),
+    path("account/notices/rules/delete", delete_rule),
+    path("account/notices/calls", calls),
+    path("account/notices/calls/<str:delivery>/again", send_again),
+    path("account/notices/channels/<str:channel>/delete", delete_channel),
+    path("account/notices/channels/<str:channel>/test", test_channel),
+    path("account/notices/channels/<str:channel>/waiting", send_waiting),
     # files, hosts, audit
     path("files", files),
     path("files/<file:path>", files),

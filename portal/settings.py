@@ -23,6 +23,7 @@ from base.core.env import (
     secret_file,
     store_bucket,
     store_url,
+    targets,
     text,
     tls_files,
     unknown,
@@ -110,6 +111,9 @@ DIAGNOSIS_RULES = text("LONGSHORE_DIAGNOSIS_RULES", str(HOME / "diagnosis.yaml")
 TASK_DISK_MB = number("LONGSHORE_TASK_DISK_MB", 102_400, least=0)  # that a pod may write; 0: as much as there is
 TASK_PIDS = number("LONGSHORE_TASK_PIDS", 4096, least=16)  # processes and threads a task may have at once
 USER_TASKS = number("LONGSHORE_USER_TASKS", 100_000, least=1)  # of a user's jobs that wait or run
+# Notices (jobs/notices): hosts and private networks that may be posted to, beside public ones; how long they are kept.
+NOTICE_HOSTS, NOTICE_NETWORKS = targets("LONGSHORE_NOTICE_TARGETS")
+NOTICE_DAYS = number("LONGSHORE_NOTICE_DAYS", 30, least=1)
 TERMINALS = number("LONGSHORE_TERMINALS", 4, least=0)  # shells in containers that a user may have open at once
 TERMINAL_IDLE = number("LONGSHORE_TERMINAL_IDLE", 900, least=60)  # seconds without a key after which one ends
 

@@ -1,5 +1,5 @@
-"""The template variable ``page``, which base.html needs on every page, from at most one small query; and the choice of
-colours."""
+"""The template variable ``page``, which base.html needs on every page, from at most two small queries; and the choice
+of colours."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from django.views.decorators.http import require_POST
 from base.core import words
 from base.files.store.state import is_store_up
 from base.wakes import processes
+from jobs.notices.services import count_unread
 from portal.shared.confirm import leads_here
 from portal.shared.viewer import viewer_of
 
@@ -23,6 +24,7 @@ _YEAR = 365 * 86400
 
 def page(request: HttpRequest) -> dict[str, Any]:
     """{"page": {"version", "open" (guests may read jobs), "theme": "light"|"dark"|"", "is_admin",
+    "unread": notices not read,
     "zone": "Asia/Tokyo (UTC+9)", "offset": minutes east of UTC now,
     "health": {"scheduler": bool, "workers": bool, "sampler": bool, "store": bool}}}"""
     now, name = timezone.localtime(), timezone.get_current_timezone_name()
@@ -33,6 +35,7 @@ def page(request: HttpRequest) -> dict[str, Any]:
             "open": settings.ANONYMOUS_READ != "none",
             "theme": theme if theme in ("light", "dark") else "",
             "is_admin": viewer_of(request).is_admin,
+            "unread": count_unread(viewer_of(request)),
             "zone": name if name == words.zone(now) else f"{name} ({words.zone(now)})",
             "offset": int((now.utcoffset() or timedelta(0)).total_seconds() // 60),
             "health": {**processes.live_processes(), "store": is_store_up() is not False},

@@ -74,13 +74,13 @@ def messages(rows: Iterable[NoticeRow]) -> list[NoticeMessage]:
     if parts:
         inner = {each.pk: each for each in NoticeRow.objects.filter(pk__in=parts).select_related("user")}
         within = {row.pk: [inner[id] for id in row.data["parts"] if id in inner] for row in rows if "parts" in row.data}
-        known = _Known([*rows, *inner.values()])
+        known = _KnownRows([*rows, *inner.values()])
         return [known.message(row, [known.message(each) for each in within.get(row.pk, ())]) for row in rows]
-    known = _Known(rows)
+    known = _KnownRows(rows)
     return [known.message(row) for row in rows]
 
 
-class _Known:
+class _KnownRows:
     """What the database says of some notices."""
 
     def __init__(self, rows: Sequence[NoticeRow]) -> None:

@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from http.client import HTTPException
 from urllib.parse import urlsplit
 
 import urllib3
@@ -31,6 +32,7 @@ _LONGEST_WISH = 3600  # seconds for which a receiver may ask us to wait
 # Of a cloud: answers every machine in it, and is of no private network.
 _METADATA = {ipaddress.ip_address("168.63.129.16")}
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+_FAULTS = (OSError, urllib3.exceptions.HTTPError, HTTPException, ValueError)
 _TLS = ssl.create_default_context()
 
 
@@ -99,7 +101,7 @@ def post(url: str, body: bytes, headers: Mapping[str, str]) -> SendAnswer:
     late.start()
     try:
         return _posted(connection, parts.netloc, _path(url), body, headers, began)
-    except (OSError, urllib3.exceptions.HTTPError, ValueError) as error:
+    except _FAULTS as error:
         raise SendError(SendAnswer(_why(error, host, began), took=time.monotonic() - began)) from None
     finally:
         late.cancel()
@@ -112,7 +114,7 @@ def _posted(
     sent = {"Host": netloc, "User-Agent": f"Longshore/{settings.RELEASE}", **headers}
     connection.request("POST", path, body=body, headers=sent, preload_content=False, decode_content=False)
     response = connection.getresponse()
-    text = response.read(LONGEST_ANSWER, decode_content=False).decode(errors="replace").replace("\x00", "")
+    text = _start_of(response)
     reason = str(response.reason or "").strip()[:60]
     says = f"{response.status} {reason}".strip()
     answer = SendAnswer(says, response.status, text, time.monotonic() - began)
@@ -124,6 +126,14 @@ def _posted(
     wish = response.headers.get("Retry-After", "")
     after = min(int(wish), _LONGEST_WISH) if wish.isascii() and wish.isdigit() and len(wish) < 9 else 0
     raise SendError(answer, permanent=response.status < 500 and response.status not in _AGAIN, after=after)
+
+
+def _start_of(response: urllib3.HTTPResponse) -> str:
+    """Of what was answered; as much as came, where it breaks off. The status counts, which has come."""
+    try:
+        return response.read(LONGEST_ANSWER, decode_content=False).decode(errors="replace").replace("\x00", "")
+    except _FAULTS:
+        return ""
 
 
 def _resolved(host: str, port: int, *, is_tls: bool) -> str:

@@ -121,7 +121,9 @@ def _about(job: Mapping[str, Any], kind: str) -> About:
     if kind != "started":
         begin, end = job["started_at"] or job["queued_at"], job["completed_at"]
     minutes = (end - begin).total_seconds() / 60 if begin and end else 0
-    return About(job["vc"], minutes, job["total_gpus"], job["spec__extras__notify"])
+    asked = job["spec__extras__notify"]  # which was free storage in older releases
+    notify = [each for each in asked if isinstance(each, str)] if isinstance(asked, list) else None
+    return About(job["vc"], minutes, job["total_gpus"], notify)
 
 
 def write(told: Iterable[tuple[NoticeRow, About]]) -> None:

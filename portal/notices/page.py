@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field
 
 from base.core.errors import BadRequest
 from base.core.values import Moment, V1Answer, called, local_time, milliseconds, one_of
-from base.core.words import whole
+from base.core.words import count, whole
 from base.models import User
 from jobs.models import NoticeChannel, NoticeDelivery, NoticeRow
 from jobs.notices import send
@@ -217,6 +217,10 @@ class DeliveryTally:
     failed: int
     most: int
     bars: list[tuple[float, float, float, float, float]]
+
+    @property
+    def says(self) -> str:
+        return f"{count(self.number, 'call')}, {self.failed:,} not taken, at most {self.most:,} an hour"
 
 
 def tally(owner: ChannelOwner, channel: str, now: datetime) -> DeliveryTally:

@@ -89,6 +89,7 @@ def _settings_page(request: HttpRequest, owner: ChannelOwner, *, code: int = 200
         "kinds": [KINDS[name] for name in owner.kinds],
         "channel_kinds": [(kind.value, kind.label) for kind in NoticeChannel.Kind if kind.value in KNOWN],
         "query": _query(owner),
+        "also": f"&{urlencode(_vc(owner))}" if owner.vc else "",
         **more,
     }
     return render(request, "notices/settings.html", shown, status=code)

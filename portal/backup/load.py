@@ -20,7 +20,7 @@ from django.db.migrations.loader import MigrationLoader
 
 from base.core.bulk import one_row
 from portal.backup.encryption import DISORDER, BackupError
-from portal.backup.tables import APPS, Migration, Table, from_neutral, require_known, tables_at
+from portal.backup.tables import APPS, Migration, Table, from_neutral, in_graph, loader_for, require_known, tables_at
 
 Convert = Callable[[list[Any]], list[Any]]
 _LOCKED = "15s"  # for which another session may use a table that is replaced
@@ -34,7 +34,8 @@ class Loading:
     def __init__(self, migrations: Collection[Migration]) -> None:
         executor = MigrationExecutor(connection)
         require_known(executor.loader, migrations, "The backup")
-        executor.migrate(_last(executor.loader, migrations))
+        executor.loader = loader_for(migrations)
+        executor.migrate(_last(executor.loader, in_graph(executor.loader, migrations)))
         connection.disable_constraint_checking()  # of SQLite: ``finish`` checks them all at once
         self._tables = {table.name: table for table in tables_at(executor.loader, migrations)}
         _empty(reversed(self._tables.values()))

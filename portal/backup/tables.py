@@ -70,9 +70,24 @@ def require_known(loader: MigrationLoader, migrations: Collection[Migration], wh
         )
 
 
+def loader_for(migrations: Collection[Migration]) -> MigrationLoader:
+    """One for an empty database that is to get these. Where all steps that one migration replaces are among them, that
+    one is done, which takes a sixth of the time; else the steps are."""
+    there = set(migrations)
+    replacements = MigrationLoader(None).replacements.values()
+    return MigrationLoader(connection, replace_migrations=all(there.issuperset(one.replaces) for one in replacements))
+
+
+def in_graph(loader: MigrationLoader, migrations: Collection[Migration]) -> list[Migration]:
+    """These as the loader does them: steps that it does at once are one."""
+    by_step = {step: key for key, one in loader.replacements.items() for step in one.replaces}
+    nodes = loader.graph.nodes
+    return sorted({key if key in nodes else by_step[key] for key in migrations})
+
+
 def tables_at(loader: MigrationLoader, migrations: Collection[Migration]) -> list[Table]:
     """Those of our apps once these migrations were done; a table comes after those it points to."""
-    models = _models(loader, migrations)
+    models = _models(loader, in_graph(loader, migrations))
     pointed = {model: _pointed(model) & set(models) for model in models}
     return [_table(model) for model in TopologicalSorter(pointed).static_order() if _lasts(model)]
 

@@ -97,9 +97,11 @@ def addresses() -> list[str]:
     ]
     found += MORE
     filled = []
-    for job in (RUNS, FAILED, RETRIED, f"alice~{RUNS}"):
-        values = {**VALUES, "job": job, "name": job}
-        filled += [_filled(each, values) for each in found if "^" not in each]
+    for job in (RUNS, FAILED, RETRIED):
+        filled += [_filled(each, {**VALUES, "job": job, "name": job}) for each in found if "^" not in each]
+    # Routes of v2 have the owner in the job's name.
+    v2 = {"job": f"alice~{RUNS}", "name": f"alice~{RUNS}"}
+    filled += [_filled(each, {**VALUES, **v2}) for each in found if "/v" in each and "username" not in each]
     return [each for each in dict.fromkeys(filled) if not each.startswith("/stream/")]
 
 

@@ -64,7 +64,8 @@ def everything() -> dict[str, list[tuple[object, ...]]]:
     with connection.cursor() as cursor:
         for model in (Job, Task, Event, JobSecrets, Node, User, ApiToken):
             table = model._meta.db_table
-            cursor.execute(f'SELECT * FROM "{table}" ORDER BY 1')
+            columns = ", ".join(f'"{field.column}"' for field in model._meta.concrete_fields)
+            cursor.execute(f'SELECT {columns} FROM "{table}" ORDER BY 1')
             found[table] = cursor.fetchall()
     return found
 

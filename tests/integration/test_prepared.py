@@ -34,12 +34,16 @@ def test_it_says_once_what_it_waits_for(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_database_that_refuses_and_one_that_is_not_migrated_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     recorder = MigrationRecorder(prepared.connection)
-    (newest,) = MigrationLoader(prepared.connection).graph.leaf_nodes("jobs")
-    recorder.record_unapplied(*newest)
+    loader = MigrationLoader(prepared.connection)
+    (newest,) = loader.graph.leaf_nodes("jobs")
+    steps = [newest, *loader.disk_migrations[newest].replaces]
+    for step in steps:
+        recorder.record_unapplied(*step)
     try:
         assert prepared.lacking() == "Waiting until manage.py up --prepare has brought the database up to this release."
     finally:
-        recorder.record_applied(*newest)
+        for step in steps:
+            recorder.record_applied(*step)
 
     def refuses(*_: object) -> object:
         raise OperationalError('connection failed:\n  FATAL: no such role "longshore"')

@@ -12,11 +12,11 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
-from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from pytest_django.fixtures import Settings
 
@@ -26,7 +26,7 @@ from clusters.models import Node, VcGrant
 from jobs.models import Holding, Job, Task
 from jobs.services import submit
 from portal.backup import load
-from portal.backup.tables import from_neutral, rows, tables_at
+from portal.backup.tables import from_neutral, loader_for, rows, tables_at
 from portal.management.commands import up
 from tests.helpers import LIMIT, until
 from tests.releases import FIRST, LAST, ROOT, database
@@ -87,13 +87,32 @@ def test_the_database_of_the_first_release_is_migrated_where_it_is(tmp_path: Pat
         assert dict(migrated.execute("SELECT name, state FROM jobs_job")) == JOBS
         assert migrated.execute("SELECT count(*) FROM jobs_holding").fetchone() == (5,)
         assert migrated.execute("PRAGMA foreign_key_check").fetchall() == []
+        if connection.vendor == "sqlite":
+            with connection.cursor() as made_at_once:
+                assert _shape(migrated.cursor()) == _shape(made_at_once)
+
+
+def _shape(cursor: Any) -> dict[str, Any]:
+    """Columns and foreign keys of each of our tables in order of name, and the texts of the indexes."""
+
+    def asked(question: str) -> list[tuple[Any, ...]]:
+        return list(cursor.execute(question).fetchall())
+
+    tables = [name for (name,) in asked("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    ours = [name for name in tables if name.startswith(("portal_", "clusters_", "jobs_"))]
+    shape: dict[str, Any] = dict(asked("SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql > ''"))
+    for name in ours:
+        columns, keys = asked(f"PRAGMA table_info({name})"), asked(f"PRAGMA foreign_key_list({name})")
+        shape[name] = sorted(each[1:] for each in columns), sorted(each[2:] for each in keys)
+    assert [each[1] for each in asked("PRAGMA table_info(jobs_job)")][-2:] == ["config", "spec"]
+    return shape
 
 
 def test_the_release_before_writes_and_reads_its_own_columns_here(tmp_path: Path) -> None:
     """As it does while hosts are upgraded one after the other: its rows name no column that came since."""
     with closing(sqlite3.connect(database(LAST, tmp_path / "last"))) as last:
         done = list(last.execute("SELECT app, name FROM django_migrations WHERE app IN ('portal', 'clusters', 'jobs')"))
-        tables = tables_at(MigrationLoader(connection), done)
+        tables = tables_at(loader_for(done), done)
         load._empty(reversed(tables))
         for table in tables:
             written = list(rows(last.cursor, table))

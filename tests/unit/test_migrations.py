@@ -24,11 +24,11 @@ from tests.releases.expand import objection
 def test_the_release_before_survives_every_migration_since(tmp_path: Path) -> None:
     with closing(sqlite3.connect(database(LAST, tmp_path / "last"))) as last:
         done = set(last.execute("SELECT app, name FROM django_migrations"))
-    loader = MigrationLoader(None)
+    loader = MigrationLoader(None, replace_migrations=False)
     new: set[tuple[str, str]] = set()
     objections = []
     for key in loader.graph._generate_plan(loader.graph.leaf_nodes(), at_end=True):
-        if key in done or key[0] not in APPS:
+        if key in done or key[0] not in APPS or key in loader.replacements:
             continue
         before = loader.project_state(key, at_end=False)
         for operation in loader.get_migration(*key).operations:

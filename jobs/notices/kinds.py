@@ -32,7 +32,7 @@ _ALL = (
     NoticeKind("failing", "My job fails again and again", bad=True),
     NoticeKind("idle", "My GPUs are idle"),
     NoticeKind("quota", "My files are nearly at their quota", about="files"),
-    NoticeKind("lost", "A node is lost", about="node", for_admins=True, bad=True),
+    NoticeKind("lost", "A node does not answer", about="node", for_admins=True, bad=True),
     NoticeKind("certificate", "A certificate is about to end", about="certificate", for_admins=True),
     # Of notices themselves: no rule is needed.
     NoticeKind("unreachable", "A channel does not work", about="channel", bad=True, by_rule=False),

@@ -49,6 +49,7 @@ class NoticeMessage:
     facts: Sequence[tuple[str, str]] = ()
     data: dict[str, Any] = field(default_factory=dict)
     parts: Sequence[NoticeMessage] = ()
+    thread: str = ""  # the same for all that is told of one job
 
     @property
     def url(self) -> str:
@@ -72,7 +73,8 @@ def messages(rows: Iterable[NoticeRow]) -> list[NoticeMessage]:
     rows = list(rows)
     parts = [id for row in rows for id in row.data.get("parts", ())]
     if parts:
-        inner = {each.pk: each for each in NoticeRow.objects.filter(pk__in=parts).select_related("user")}
+        known_parts = NoticeRow.objects.filter(pk__in=parts).select_related("user")
+        inner = {each.pk: each for each in known_parts if may_be_told(each)}
         within = {row.pk: [inner[id] for id in row.data["parts"] if id in inner] for row in rows if "parts" in row.data}
         known = _KnownRows([*rows, *inner.values()])
         return [known.message(row, [known.message(each) for each in within.get(row.pk, ())]) for row in rows]
@@ -128,7 +130,18 @@ class _KnownRows:
             data["state"] = kind.name.upper()
         path = f"/jobs/{quote(username)}/{quote(name)}" if job is not None and job.deleted_at is None else "/jobs"
         lines = [line for line in lines if line]
-        return NoticeMessage(kind, row.at, row.about, title, path, lines, [each for each in facts if each[1]], data)
+        return NoticeMessage(
+            kind,
+            row.at,
+            row.about,
+            title,
+            path,
+            lines,
+            [each for each in facts if each[1]],
+            data,
+            (),
+            f"{settings.INSTANCE} {row.job}",
+        )
 
     def _reason(self, row: NoticeRow, viewer: Viewer) -> str:
         event = self._events.get(row.event or 0)

@@ -20,7 +20,7 @@ from django.utils import timezone
 from base.core.threads import KeptThread
 from base.wakes import wake
 from jobs.models import NoticeRow
-from jobs.notices import send, tell
+from jobs.notices import conditions, send, tell
 
 log = structlog.get_logger()
 
@@ -40,7 +40,7 @@ class NoticeWorker:
         self._sending: dict[int, str] = {}  # channel -> whose
         self._pools = {"mail": ThreadPoolExecutor(MAILS, "mail"), "": ThreadPoolExecutor(POSTS, "notice")}
         self._listener: wake.Listener | None = None
-        self._purge_at = time.monotonic()
+        self._purge_at = self._look_at = time.monotonic()
         self._ended = threading.Event()
         self._thread = KeptThread("notices", self._look, longest=6 * POLL, interrupt=self._ended.set)
 
@@ -55,6 +55,9 @@ class NoticeWorker:
     def step(self) -> None:
         while tell.of_ledger():
             pass
+        if time.monotonic() >= self._look_at:
+            self._look_at = time.monotonic() + conditions.EVERY.total_seconds()
+            conditions.look()
         for channel, kind, whose in send.due(timezone.now()):
             self._hand(channel, kind, whose)
         if time.monotonic() >= self._purge_at:

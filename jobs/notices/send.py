@@ -21,7 +21,7 @@ from base.core import sealed
 from base.core.values import milliseconds
 from jobs.models import Attempt, NoticeChannel, NoticeDelivery, NoticeRow
 from jobs.notices import tell
-from jobs.notices.channels import webhook
+from jobs.notices.channels.ways import WAYS
 from jobs.notices.message import may_be_told, messages
 from jobs.notices.post import SendAnswer, SendError
 
@@ -34,6 +34,8 @@ MOST_TRIES = len(PAUSES) + 1
 A_DAY = timedelta(days=1)
 MOST_A_MINUTE = 30  # tries of one user, or one virtual cluster
 TURN = 20.0  # seconds after which a channel gives others a turn
+FEW, MOST_TOGETHER = 3, 100  # notices that are due at once: more than the first go as one message
+_ALONE = ("test", "digest")
 _MINUTE = timedelta(minutes=1)
 _AWAITED = timedelta(seconds=45)  # for so long the notice of a failure waits for its diagnosis
 _LOOK_AGAIN = timedelta(seconds=3)
@@ -63,6 +65,7 @@ def send_due(channel_id: int) -> int:
     mine = NoticeChannel.objects.filter(pk=channel_id, claim=claim)
     end, tried = time.monotonic() + TURN, 0
     try:
+        _gather(channel_id)
         while time.monotonic() < end and mine.update(claimed_until=timezone.now() + LEASE):
             delivery = _next(channel_id)
             if delivery is None or not _send(delivery):
@@ -71,6 +74,33 @@ def send_due(channel_id: int) -> int:
     finally:
         mine.update(claim="", claimed_until=None)
     return tried
+
+
+def _gather(channel_id: int) -> None:
+    """Let what was held back, and more than FEW that are due at once, go as one message, where the channel's kind does
+    that."""
+    with transaction.atomic():
+        now = timezone.now()
+        channel = NoticeChannel.objects.select_for_update().get(pk=channel_id)
+        if not WAYS[NoticeChannel.Kind(channel.kind)].gathers:
+            return
+        due = NoticeDelivery.objects.filter(channel=channel, state=_WAITING, due_at__lte=now, tries=0)
+        parts = list(due.exclude(notice__kind__in=_ALONE).select_related("notice__user").order_by("id")[:MOST_TOGETHER])
+        if len(parts) <= (1 if any(each.is_held for each in parts) else FEW):
+            return
+        notice = NoticeRow.objects.create(
+            user=channel.user,
+            vc=channel.vc,
+            key=f"digest:{uuid4().hex}",
+            kind="digest",
+            at=now,
+            read_at=now,
+            data={"parts": [each.notice_id for each in parts]},
+        )
+        whole = NoticeDelivery.objects.create(notice=notice, channel=channel, made_at=now, due_at=now)
+        NoticeDelivery.objects.filter(pk__in=[each.pk for each in parts]).update(
+            state=NoticeDelivery.State.TOGETHER, within=whole
+        )
 
 
 def _next(channel_id: int) -> NoticeDelivery | None:
@@ -99,11 +129,11 @@ def _send(delivery: NoticeDelivery) -> bool:
     if _awaits_diagnosis(row):
         return bool(_open(delivery).update(due_at=timezone.now() + _LOOK_AGAIN))
     [message] = messages([row])
-    began = timezone.now()
+    began, way = timezone.now(), WAYS[NoticeChannel.Kind(channel.kind)]
     try:
         target, secret = opened(channel, "target"), opened(channel, "secret")
-        delivery.sent = webhook.written(message)
-        answer = webhook.send(target, secret, delivery.uid, delivery.sent)
+        delivery.sent = way.shown(message)
+        answer = way.send(target, secret, delivery.uid, message, delivery.sent)
     except SendError as error:
         return _note_failure(delivery, error, began)
     except ValueError as error:  # sealed with another key

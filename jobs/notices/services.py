@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from django.db import transaction
 from django.utils import timezone
@@ -20,8 +21,8 @@ from clusters.vcs.rules import DEFAULT_VC
 from jobs.models import NoticeChannel, NoticeDelivery, NoticeRow, NoticeRule, QuietHours
 from jobs.notices import tell
 from jobs.notices.channels import webhook
+from jobs.notices.channels.ways import WAYS
 from jobs.notices.kinds import KINDS, OF_JOBS, RULED
-from jobs.notices.post import check_url
 from jobs.notices.send import purpose
 
 MOST_CHANNELS = 10
@@ -169,6 +170,24 @@ def mark_read(user: User, up_to: int) -> int:
     return unread.update(read_at=timezone.now())
 
 
+def set_hours(user: User, values: Mapping[str, Any]) -> QuietHours:
+    """Raises BadRequest for a zone that there is not."""
+    if "zone" in values and not _is_zone(values["zone"]):
+        raise BadRequest("timeZone must be the name of a time zone, such as Europe/Berlin.")
+    with transaction.atomic():
+        row, _ = QuietHours.objects.update_or_create(user=user, defaults=dict(values))
+        audit.record(user.username, "quiet hours set", user.username, dict(values))
+    return row
+
+
+def _is_zone(name: str) -> bool:
+    try:
+        ZoneInfo(name)
+    except (ValueError, OSError, KeyError):
+        return False
+    return True
+
+
 def count_unread(viewer: Viewer) -> int:
     """The number at the bell."""
     return NoticeRow.objects.filter(user__username=viewer.username, read_at=None).count() if viewer.username else 0
@@ -181,7 +200,7 @@ def hours(user: User) -> QuietHours:
 def _checked(kind: str, target: str) -> str:
     if kind not in NoticeChannel.Kind.values:
         raise BadRequest(f"kind must be one of {', '.join(NoticeChannel.Kind.values)}.")
-    return check_url(target)
+    return WAYS[NoticeChannel.Kind(kind)].check(target)
 
 
 def _record(owner: ChannelOwner, action: str, row: NoticeChannel, **data: object) -> None:

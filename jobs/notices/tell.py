@@ -22,7 +22,7 @@ from base.models import User
 from base.wakes import wake
 from jobs.models import Event, Job, NoticeChannel, NoticeCursor, NoticeDelivery, NoticeRow, NoticeRule, QuietHours
 from jobs.notices.hours import Hours
-from jobs.notices.kinds import EVENTS, KINDS, kind_of
+from jobs.notices.kinds import ENDS, EVENTS, KINDS, kind_of
 
 AT_ONCE = 500  # Events in a transaction
 MINUTE = timedelta(minutes=1)
@@ -167,9 +167,11 @@ def _channels(row: NoticeRow, about: About, ways: _Ways) -> list[tuple[NoticeCha
     """Where it goes, each with whether it waits for a digest. What a job says itself goes before the rules of its
     owner: channels by name, and kinds; without kinds they are those of its end."""
     if row.user_id and about.notify is not None and KINDS[row.kind].about == "job":
-        named = [channel for channel in ways.channels if channel.name in about.notify]
-        kinds = [name for name in about.notify if name in KINDS] or ["succeeded", "failed", "stopped"]
-        return [(channel, False) for channel in named or ways.channels] if about.notify and row.kind in kinds else []
+        kinds = set(about.notify) & set(KINDS)
+        names = set(about.notify) - kinds
+        if not about.notify or row.kind not in (kinds or ENDS.values()):
+            return []
+        return [(channel, False) for channel in ways.channels if not names or channel.name in names]
     channels = {channel.pk: channel for channel in ways.channels}
     return [
         (channels[rule.channel_id], rule.is_digest)

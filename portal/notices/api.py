@@ -13,6 +13,7 @@ from rest_framework.response import Response
 from typing_extensions import TypedDict
 
 from base.core.errors import NotFound
+from base.core.values import V1Answer, absent, called
 from jobs.notices import services
 from jobs.notices.kinds import RULED
 from jobs.notices.post import LONGEST_URL
@@ -61,7 +62,7 @@ class ReadUpTo(V1Body):
 
 class ChannelBody(V1Body):
     name: Annotated[str, Field(min_length=1, max_length=services.LONGEST_NAME), STORABLE, SEEN]
-    kind: Literal["webhook"]
+    kind: Literal["mail", "slack", "teams", "webhook"]
     target: Annotated[str, Field(min_length=1, max_length=LONGEST_URL), STORABLE]
 
 
@@ -72,6 +73,33 @@ class RuleBody(V1Body):
     gpus: WholeNumber = Field(0, ge=0, le=_MOST, description="Only jobs with so many GPUs.")
     is_digest: Flag = Field(False, alias="digest", description="Told with others, once a day.")
     is_on: Flag = Field(True, alias="on")
+
+
+_Minute = Annotated[WholeNumber, Field(ge=0, lt=24 * 60, description="Minutes since midnight.")]
+
+
+class HoursObject(V1Answer):
+    """Minutes count from midnight in ``timeZone``. What is held back comes as one message, but by webhooks."""
+
+    on: bool = called("is_on", description="Whether notices are held back from begin to end.")
+    begin: int
+    end: int
+    weekends: bool = Field(description="All of Saturday and Sunday too.")
+    butGpus: int = called("but_gpus", description="Failures of jobs with so many GPUs come all the same; 0: none.")
+    digest: int = Field(description="When the digest is sent.")
+    timeZone: str = called("zone")
+
+
+class HoursBody(V1Body):
+    """What is absent stays as it is."""
+
+    is_on: Flag = Field(default_factory=absent, alias="on")
+    begin: _Minute = Field(default_factory=absent)
+    end: _Minute = Field(default_factory=absent)
+    weekends: Flag = Field(default_factory=absent)
+    but_gpus: WholeNumber = Field(default_factory=absent, ge=0, le=_MOST)
+    digest: _Minute = Field(default_factory=absent)
+    zone: Annotated[str, Field(max_length=64), STORABLE] = Field(default_factory=absent, alias="timeZone")
 
 
 def owner_of(request: Request) -> ChannelOwner:
@@ -95,8 +123,24 @@ class NoticesRead(V1View):
         return message_response(f"{number} notices were marked as read.", status.HTTP_200_OK)
 
 
+class NoticeHours(V1View):
+    @extend_schema(summary="When notices are held back", responses=HoursObject)
+    def get(self, request: Request) -> Response:
+        return Response(HoursObject.of(services.hours(user_of(request))))
+
+    @extend_schema(summary="Hold notices back", request=HoursBody, responses={200: HoursObject})
+    def put(self, request: Request) -> Response:
+        user = user_of(request)
+        asked = read(HoursBody, request).model_dump(exclude_unset=True)
+        return Response(HoursObject.of(services.set_hours(user, asked)))
+
+
 class Channels(V1View):
-    @extend_schema(summary="Channels with their rules", parameters=[_OF_VC], responses=list[page.ChannelItem])
+    @extend_schema(
+        summary="Channels with their rules",
+        parameters=[_OF_VC],
+        responses={200: list[page.ChannelItem], **errors(403, 404)},
+    )
     def get(self, request: Request) -> Response:
         return Response([page.ChannelItem.of(line) for line in page.channel_lines(owner_of(request))])
 
@@ -104,7 +148,7 @@ class Channels(V1View):
         summary="Make a channel",
         parameters=[_OF_VC],
         request=ChannelBody,
-        responses={201: NewChannel, **errors(409)},
+        responses={201: NewChannel, **errors(404, 409)},
     )
     def post(self, request: Request) -> Response:
         owner, asked = owner_of(request), read(ChannelBody, request)
@@ -157,7 +201,7 @@ class Deliveries(V1View):
             _BEFORE,
             _LIMIT,
         ],
-        responses=DeliveryPage,
+        responses={200: DeliveryPage, **errors(403, 404)},
     )
     def get(self, request: Request) -> Response:
         asked = request.query_params.dict()
@@ -168,7 +212,9 @@ class Deliveries(V1View):
 
 
 class OneDelivery(V1View):
-    @extend_schema(summary="What was sent and answered", parameters=[_OF_VC], responses=page.DeliveryDetail)
+    @extend_schema(
+        summary="What was sent and answered", parameters=[_OF_VC], responses={200: page.DeliveryDetail, **errors(403)}
+    )
     def get(self, request: Request, delivery: str) -> Response:
         row = page.deliveries_of(owner_of(request)).filter(uid=delivery).first()
         if row is None:

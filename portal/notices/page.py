@@ -15,9 +15,9 @@ from base.core.errors import BadRequest
 from base.core.values import Moment, V1Answer, called, local_time, milliseconds, one_of
 from base.core.words import count, whole
 from base.models import User
-from jobs.models import NoticeChannel, NoticeDelivery, NoticeRow
+from jobs.models import NoticeChannel, NoticeDelivery, NoticeRow, NoticeRule
 from jobs.notices import send
-from jobs.notices.kinds import KINDS
+from jobs.notices.kinds import KINDS, NoticeKind
 from jobs.notices.message import NoticeMessage, messages
 from jobs.notices.services import ChannelOwner
 
@@ -135,6 +135,43 @@ def channel_lines(owner: ChannelOwner) -> list[ChannelLine]:
         last = NoticeDelivery.objects.filter(channel=row, sent_at__isnull=False).order_by("-sent_at").first()
         lines.append(ChannelLine(row, row.waiting, last))
     return lines
+
+
+@dataclass(frozen=True, slots=True)
+class RuleLine:
+    """Rules that say the same of several channels."""
+
+    kind: NoticeKind
+    rule: NoticeRule
+    channels: list[NoticeChannel]
+
+    @property
+    def only(self) -> str:
+        """Of which jobs."""
+        did = "waited" if self.kind.name == "started" else "ran"
+        time = f"only if it {did} {self.rule.minutes:,} min or more" if self.rule.minutes else ""
+        size = f"only with {count(self.rule.gpus, 'GPU')} or more" if self.rule.gpus else ""
+        return "; ".join(filter(None, (time, size)))
+
+
+def rule_lines(channels: list[ChannelLine]) -> list[RuleLine]:
+    lines: dict[tuple[Any, ...], RuleLine] = {}
+    for line in channels:
+        for rule in line.rules:
+            key = (list(KINDS).index(rule.kind), rule.minutes, rule.gpus, rule.is_digest, rule.is_on)
+            lines.setdefault(key, RuleLine(KINDS[rule.kind], rule, [])).channels.append(line.row)
+    return [lines[key] for key in sorted(lines)]
+
+
+def clock_time(minute: int) -> str:
+    return f"{minute // 60:02}:{minute % 60:02}"
+
+
+def next_digest(owner: ChannelOwner) -> list[NoticeMessage]:
+    """What waits to be told with others."""
+    held = deliveries_of(owner, state=NoticeDelivery.State.WAITING).filter(is_held=True)
+    rows = {each.notice_id: each.notice for each in held[:MOST]}
+    return messages(rows.values())
 
 
 def deliveries_of(owner: ChannelOwner, channel: str = "", state: str = "", kind: str = "") -> QuerySet[NoticeDelivery]:

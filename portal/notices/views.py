@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlencode
@@ -79,15 +80,18 @@ def _set_rule(request: HttpRequest, owner: ChannelOwner) -> None:
 
 def _settings_page(request: HttpRequest, owner: ChannelOwner, *, code: int = 200, **more: Any) -> HttpResponse:
     channels = page.channel_lines(owner)
-    rules = sorted(((rule, line) for line in channels for rule in line.rules), key=lambda each: _order(each[0].kind))
+    hours = services.hours(owner.user)
     shown = {
         "nav": "vcs" if owner.vc else "account",
         "tab": "notices",
         "owner": owner,
         "channels": channels,
-        "rules": [(KINDS[rule.kind], rule, line.row) for rule, line in rules],
+        "rules": page.rule_lines(channels),
+        "hours": hours,
+        "quiet": {name: page.clock_time(getattr(hours, name)) for name in ("begin", "end", "digest")},
+        "digest": page.next_digest(owner),
         "kinds": [KINDS[name] for name in owner.kinds],
-        "channel_kinds": [(kind.value, kind.label) for kind in NoticeChannel.Kind if kind.value in KNOWN],
+        "channel_kinds": _channel_kinds(),
         "query": _query(owner),
         "also": f"&{urlencode(_vc(owner))}" if owner.vc else "",
         **more,
@@ -95,18 +99,35 @@ def _settings_page(request: HttpRequest, owner: ChannelOwner, *, code: int = 200
     return render(request, "notices/settings.html", shown, status=code)
 
 
-KNOWN = ("webhook",)
+def _channel_kinds() -> list[tuple[str, str]]:
+    return [(kind.value, kind.label) for kind in NoticeChannel.Kind if kind != "mail" or settings.MAIL_SERVER]
 
 
-def _order(kind: str) -> int:
-    return list(KINDS).index(kind)
+@own_post
+def quiet_hours(request: HttpRequest) -> HttpResponse:
+    """Fields: on, begin, end, weekends, but_gpus, digest, zone; times as 22:00."""
+    user = user_of(request)
+    values: dict[str, Any] = {name: _minute(request, name) for name in ("begin", "end", "digest")}
+    values |= {"is_on": "on" in request.POST, "weekends": "weekends" in request.POST}
+    values |= {"but_gpus": 8 if "large" in request.POST else 0, "zone": request.POST.get("zone", "")[:64]}
+    services.set_hours(user, values)
+    messages.success(request, "Quiet hours and the time of the digest are set.")
+    return redirect("/account/notices")
+
+
+def _minute(request: HttpRequest, name: str) -> int:
+    match = re.fullmatch(r"([01]?[0-9]|2[0-3]):([0-5][0-9])", request.POST.get(name, "").strip(), re.ASCII)
+    if match is None:
+        raise BadRequest(f"{name} must be a time such as 22:00.")
+    return int(match[1]) * 60 + int(match[2])
 
 
 @own_post
 def delete_rule(request: HttpRequest) -> HttpResponse:
-    """Fields: rule, channel."""
+    """Fields: rule, and each channel."""
     owner = _owner(request)
-    services.delete_rule(owner, request.POST.get("channel", ""), request.POST.get("rule", ""))
+    for channel in request.POST.getlist("channel"):
+        services.delete_rule(owner, channel, request.POST.get("rule", ""))
     return redirect(_back(owner))
 
 

@@ -44,7 +44,10 @@ def teams(message: NoticeMessage) -> str:
 def _blocks(message: NoticeMessage) -> list[dict[str, Any]]:
     colour = "Attention" if message.kind.bad else "Default"
     title = {"weight": "Bolder", "color": colour, "text": _teams_text(message.title)}
-    return [{"type": "TextBlock", "wrap": True, **each} for each in (title, *({"text": _teams_text(line)} for line in message.lines))]
+    return [
+        {"type": "TextBlock", "wrap": True, **each}
+        for each in (title, *({"text": _teams_text(line)} for line in message.lines))
+    ]
 
 
 def _teams_text(text: str) -> str:

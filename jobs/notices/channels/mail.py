@@ -64,9 +64,9 @@ def _html(message: NoticeMessage) -> Iterator[SafeString]:
 
 def send(target: str, uid: str, message: NoticeMessage) -> SendAnswer:
     """Raises SendError."""
-    began, host = time.monotonic(), parseaddr(settings.MAIL_FROM)[1].rpartition("@")[2]
+    began, host = time.monotonic(), parseaddr(settings.MAIL_FROM)[1].rpartition("@")[2] or "localhost"
     headers = {"Message-ID": f"<{uid}@{host}>", "Auto-Submitted": "auto-generated"}
-    if message.kind.about == "job":  # all mails about a job refer to one that was never sent: so they are one thread
+    if message.thread:  # all mails about a job refer to one that was never sent: so they are one thread
         thread = hashlib.sha256(message.thread.encode()).hexdigest()[:32]
         headers |= {"In-Reply-To": f"<{thread}@{host}>", "References": f"<{thread}@{host}>"}
     try:
@@ -90,7 +90,7 @@ def send(target: str, uid: str, message: NoticeMessage) -> SendAnswer:
 
 class _Server(EmailBackend):
     def __init__(self) -> None:
-        host, port = settings.MAIL_SERVER
+        host, port = settings.MAIL_SERVER or ("", 0)
         super().__init__(
             host=host,
             port=port,

@@ -39,6 +39,8 @@ class User(AbstractBaseUser):
     created_at = models.DateTimeField(auto_now_add=True)
     epoch = models.PositiveIntegerField(default=0)  # raising it ends all sessions and signed tokens
 
+    scopes: frozenset[str] | None = None  # of the token by which they came (base/accounts/scopes.py); None: all
+
     objects: ClassVar[UserManager] = UserManager()
     USERNAME_FIELD = "username"
 
@@ -54,6 +56,35 @@ class FormerUser(models.Model):
     username = models.CharField(max_length=64, primary_key=True)
 
 
+class Identity(models.Model):
+    """Whom a provider of sign-in knows, and the user that they are here. A name alone is never proof of that."""
+
+    user = models.ForeignKey(User, models.CASCADE, related_name="identities")
+    provider = models.CharField(max_length=32)  # its name in LONGSHORE_SIGN_IN
+    issuer = models.CharField(max_length=255)
+    subject = models.CharField(max_length=255)
+    groups = models.JSONField(default=list)  # as it said at the last sign-in
+    vcs = models.JSONField(default=list)  # those that rules gave for it; what an admin gave is not among them
+    role = models.CharField(max_length=20, blank=True, default="")  # the role that rules gave; empty: none
+    created_at = models.DateTimeField(auto_now_add=True)
+    seen_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["issuer", "subject"], name="one_user_per_identity")]
+
+
+class SignInRule(models.Model):
+    """What somebody may do here whom a provider has let in (clusters/users/entry_rules.py)."""
+
+    place = models.PositiveIntegerField(db_index=True)  # rules are read in this order
+    provider = models.CharField(max_length=32, blank=True)  # empty: any
+    group = models.CharField(max_length=255, blank=True)  # empty: everybody
+    lets_in = models.BooleanField(default=True)
+    role = models.CharField(max_length=20, blank=True, default="")  # empty: user
+    vcs = models.JSONField(default=list)
+    priority = models.PositiveSmallIntegerField(null=True)  # in these; null: as all users of each
+
+
 class ApiToken(models.Model):
     """A bearer token: clients have a JWT, the row has only the hash of its id. A token whose row is gone or revoked is
     not valid."""
@@ -65,6 +96,8 @@ class ApiToken(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField()
     last_used_at = models.DateTimeField(null=True)
+    used_from = models.GenericIPAddressField(null=True)  # at that time
+    scopes = models.CharField(max_length=200, blank=True, default="", db_default="")  # apart by spaces; empty: all
     revoked_at = models.DateTimeField(null=True)
 
     @staticmethod

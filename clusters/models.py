@@ -116,6 +116,7 @@ class VirtualCluster(models.Model):
     share_half_life = models.PositiveSmallIntegerField(default=24, db_default=24)
     # The most seconds that its jobs may ask for, from the notice of their end to KILL (jobs/planning/ends.py).
     grace = models.PositiveSmallIntegerField(default=30, db_default=30)
+    min_run = models.PositiveSmallIntegerField(default=0, db_default=0)  # minutes that its borrowers are not evicted
     status = models.CharField(max_length=8, choices=Status.choices, default=Status.RUNNING)
     # What its containers may do, see clusters.engines.runtime: "pai" is in effect root on the node.
     profile = models.CharField(max_length=8, choices=Profile.choices, default=Profile.DEFAULT)

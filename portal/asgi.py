@@ -42,7 +42,7 @@ from base.wakes import processes
 from jobs.terminal import shells
 from portal.shared.requests import PageRequest, StreamRequest
 from portal.shared.sockets import Sockets
-from portal.terminal import sockets
+from portal.terminal import sockets, tunnel
 from portal.webhdfs import app
 from portal.webhdfs.call import is_signed_in
 from portal.webhdfs.messages import is_ours
@@ -76,7 +76,7 @@ class _Streams(ASGIHandler):
 
 
 _streams = _Streams()
-_sockets = Sockets([(sockets.PATH, sockets.serve)])
+_sockets = Sockets([(sockets.PATH, sockets.serve), (tunnel.PATH, tunnel.serve)])
 
 
 async def _application(scope: Any, receive: Any, send: Any) -> None:

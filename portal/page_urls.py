@@ -9,7 +9,7 @@ from django.urls import URLPattern, path
 
 import portal.files.paths  # makes <file:path> known
 import portal.nodes.paths  # noqa: F401 - makes <node:name> known
-from portal.account.views import account, keys, remove_key, revoke_token, tokens
+from portal.account.views import account, keys, remove_key, revoke_sign_ins, revoke_token, tokens, unlink
 from portal.audit.views import audit_page
 from portal.docs.views import guide, guides
 from portal.files.views import files
@@ -71,6 +71,8 @@ from portal.shared import old_addresses
 from portal.shared.live.page import LivePage
 from portal.shared.live.stream import page_stream
 from portal.shared.look.context import choose_theme
+from portal.sign_in.providers import begin_sign_in, end_sign_in
+from portal.sign_in.rules import remove_rule, rule_page, sign_in_page
 from portal.sign_in.views import login, logout
 from portal.submit.keeping import delete_template, discard_draft, ignored_files, keep_draft, save_template
 from portal.submit.views import check_submission, images, schema, sizes, submit
@@ -112,9 +114,13 @@ urlpatterns: list[URLPattern] = [
     # one's own account
     path("login", login),
     path("logout", logout),
+    path("sign-in/<str:name>", begin_sign_in),
+    path("sign-in/<str:name>/back", end_sign_in),
     path("account", account),
+    path("account/sign-in/<int:identity_id>/unlink", unlink),
     path("account/tokens", tokens),
     path("account/tokens/<int:token_id>/revoke", revoke_token),
+    path("account/tokens/clients/revoke", revoke_sign_ins),
     path("account/keys", keys),
     path("account/keys/<int:key_id>/remove", remove_key),
     path("notices", notice_list),
@@ -148,6 +154,10 @@ urlpatterns: list[URLPattern] = [
     path("check-cluster", cluster_check),
     path("wall", wall),
     # users, virtual clusters
+    path("admin/sign-in", sign_in_page),
+    path("admin/sign-in/rules/new", rule_page),
+    path("admin/sign-in/rules/<int:rule_id>", rule_page),
+    path("admin/sign-in/rules/<int:rule_id>/remove", remove_rule),
     path("users", users),
     path("users/<str:username>", user),
     path("users/<str:username>/delete", delete_user),

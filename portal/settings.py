@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from base.core import private
 from base.core.env import (
@@ -32,6 +34,9 @@ from base.core.env import (
     web_address_or_none,
 )
 from base.database import configure, pooled
+
+if TYPE_CHECKING:
+    from base.accounts.providers.config import Provider
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 private.by_default()
@@ -73,6 +78,12 @@ APPS_ON_ONE_HOST = choice("LONGSHORE_APPS_ON_ONE_HOST", "own", ("own", "all"))
 APPS_LINKS = choice("LONGSHORE_APPS_LINKS", "on", ("on", "none"))  # whether pages open without signing in, by a link
 APPS_VISIT = number("LONGSHORE_APPS_VISIT", 43_200, least=60)  # seconds for which a page stays open to its visitor
 TENSORBOARD_IMAGE = text("LONGSHORE_TENSORBOARD_IMAGE", "longshore/run.tensorboard:1")  # shows output of ended jobs
+# Who else lets people in, with what they need for it (docs/run/sign-in.md).
+SIGN_IN: Mapping[str, Provider] = {}
+if _providers := text("LONGSHORE_SIGN_IN", ""):
+    from base.accounts.providers.config import providers  # only where some are named: it reads them with pydantic
+
+    SIGN_IN = providers(_providers)
 # Proxies in front: from there X-Forwarded-For and X-Forwarded-Proto are believed, from nowhere else
 # (base.serving.proxies).
 TRUSTED_PROXIES = networks("LONGSHORE_TRUSTED_PROXIES")
@@ -242,7 +253,7 @@ REST_FRAMEWORK = {
         "portal.shared.api.auth.BearerAuthentication",
         "portal.shared.api.auth.PageSession",
     ],
-    "DEFAULT_PERMISSION_CLASSES": [],
+    "DEFAULT_PERMISSION_CLASSES": ["portal.shared.api.scopes.HasScope"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "EXCEPTION_HANDLER": "portal.shared.api.answers.exception_handler",
     "DEFAULT_SCHEMA_CLASS": "portal.shared.api.openapi.Schema",

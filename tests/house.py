@@ -120,9 +120,18 @@ def _imports(path: Path, _: int, types: bool) -> tuple[str, ...]:
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path} has a relative import"
-            names += [f"{node.module}.{alias.name}" for alias in node.names]
+            names += [f"{_module(path, node)}.{alias.name}" for alias in node.names]
     return tuple(names)
+
+
+def _module(path: Path, node: ast.ImportFrom) -> str | None:
+    """What it imports from. In client/ alone that is relative, since users have it under another name."""
+    if not node.level:
+        return node.module
+    parts = path.parents[node.level - 1].parts
+    assert CLIENT in parts, f"{path} has a relative import"
+    there = parts[len(parts) - 1 - parts[::-1].index(CLIENT) :]
+    return ".".join([*there, *([node.module] if node.module else [])])
 
 
 def floor(name: str) -> str:

@@ -5,9 +5,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from django.conf import settings
+from django.db import connection
 from django.test import client
 from rest_framework import test
 
@@ -42,3 +45,17 @@ class Browser(Client):
         if name not in self.cookies:
             self.cookies[name] = _TOKEN
         return super().request(**{settings.CSRF_HEADER_NAME: self.cookies[name].value, **request})
+
+
+@contextmanager
+def written() -> Iterator[list[str]]:
+    """The statements of the block that write, for a test in which nothing, or only some table, may change."""
+    writes: list[str] = []
+
+    def note(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if not sql.lstrip().upper().startswith(("SELECT", "SAVEPOINT", "RELEASE", "ROLLBACK", "BEGIN", "PRAGMA")):
+            writes.append(sql)
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(note):
+        yield writes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,28 +12,40 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.serialization import load_ssh_public_key
 from django.db import transaction
+from django.db.models import Count, Max, QuerySet
 from django.utils import timezone
 
 from base.accounts import audit, tokens
+from base.accounts.scopes import ALL, stored
 from base.core import words
 from base.core.errors import BadRequest
 from base.models import ApiToken, User, UserKey
 
 LONGEST_TOKEN_NAME = 100
 MOST_TOKEN_DAYS = 365
+MOST_TOKENS = 100  # with a name that have not ended
 MOST_KEYS = 20
 _LONGEST_KEY = 10_000  # characters
 _LEAST_RSA = 2048  # bits
 
 
-def list_tokens(user: User) -> list[ApiToken]:
+def live_tokens(user: User) -> QuerySet[ApiToken]:
     """The user's tokens that still open something, newest first."""
     live = ApiToken.objects.filter(user=user, revoked_at=None, expires_at__gt=timezone.now())
-    return list(live.order_by("-created_at", "-pk"))
+    return live.order_by("-created_at", "-pk")
 
 
-def create_token(user: User, name: str, days: int) -> str:
-    """A named bearer token. Nothing can show it again later. BadRequest for a bad name or time."""
+def sign_ins(user: User) -> QuerySet[ApiToken, Any]:
+    """Those of clients that signed in by themselves, as scripts do again and again: a row for each client, the latest
+    first."""
+    groups = live_tokens(user).filter(name="").order_by().values("client")
+    counted = groups.annotate(number=Count("pk"), until=Max("expires_at"), used=Max("last_used_at"), last=Max("pk"))
+    return counted.order_by("-last")
+
+
+def create_token(user: User, name: str, days: int, scopes: Collection[str]) -> str:
+    """A named bearer token; ``scopes`` with ALL in it are all. Nothing can show it again later. BadRequest for a bad
+    name, time or scope, and for one too many."""
     name = name.strip()
     if sign := words.unseen(name):
         raise BadRequest(f"The name has {sign}, a sign that nobody sees: write it without.")
@@ -40,9 +53,13 @@ def create_token(user: User, name: str, days: int) -> str:
         raise BadRequest(f"Give the token a name of 1 to {LONGEST_TOKEN_NAME} characters.")
     if not 1 <= days <= MOST_TOKEN_DAYS:
         raise BadRequest(f"A token lives 1 to {MOST_TOKEN_DAYS} days.")
+    chosen = "" if ALL in scopes else stored(scopes)
     with transaction.atomic():
-        token = tokens.issue(user, days * 86_400, name)
-        _record(user, "token made", {"name": name, "days": days})
+        User.objects.select_for_update().get(pk=user.pk)  # lets two calls take turns, so that the limit holds
+        if live_tokens(user).exclude(name="").count() >= MOST_TOKENS:
+            raise BadRequest(f"Nobody has more than {MOST_TOKENS} tokens with a name. Revoke one first.")
+        token = tokens.issue(user, days * 86_400, name, scopes=chosen)
+        _record(user, "token made", {"name": name, "days": days, "scopes": chosen or ALL})
     return token
 
 
@@ -55,6 +72,15 @@ def revoke_token(user: User, token_id: int) -> bool:
         name = ApiToken.objects.values_list("name", flat=True).get(pk=token_id)
         _record(user, "token revoked", {"name": name})
     return True
+
+
+def revoke_sign_ins(user: User, client: str) -> int:
+    """End all tokens with which a client signed in, and give how many there were."""
+    with transaction.atomic():
+        number = live_tokens(user).filter(name="", client=client).order_by().update(revoked_at=timezone.now())
+        if number:
+            _record(user, "tokens revoked", {"client": client, "number": number})
+    return number
 
 
 def add_key(user: User, text: str) -> UserKey:

@@ -10,6 +10,7 @@ import jwt
 from django.conf import settings
 from django.utils import timezone
 
+from base.accounts.scopes import Scope, bound
 from base.core.bulk import first_row
 from base.models import ApiToken, User
 
@@ -17,34 +18,39 @@ _ALGORITHM = "HS256"
 _TOUCH_EVERY = timedelta(minutes=1)
 # As ``live``, in one quick query: nearly every request asks it.
 _USER = """
-    SELECT u.*, t.id AS token, t.name AS token_name, t.client AS token_client,
+    SELECT u.*, t.id AS token, t.name AS token_name, t.client AS token_client, t.scopes AS token_scopes,
         t.last_used_at IS NULL OR t.last_used_at < %s AS token_is_due
     FROM portal_apitoken t JOIN portal_user u ON u.id = t.user_id
     WHERE t.id_hash = %s AND t.revoked_at IS NULL AND t.expires_at > %s AND u.is_active
 """
 
 
-def issue(user: User, seconds: int, name: str = "", client: str = "") -> str:
+def issue(user: User, seconds: int, name: str = "", client: str = "", scopes: str = "") -> str:
     """The JWT, with v1's claims ``username``, ``admin``, ``iat``, ``exp`` (seconds) and our ``jti``. ``client``: which
-    one signed in for it."""
+    one signed in for it. ``scopes``: as base.accounts.scopes stores them."""
     now = timezone.now().replace(microsecond=0)
     expires = now + timedelta(seconds=seconds)
     token_id = secrets.token_urlsafe(24)
     row = {"id_hash": ApiToken.hash_id(token_id), "name": name, "client": client, "expires_at": expires}
-    ApiToken.objects.create(user=user, **row)
-    claims = {"username": user.username, "admin": user.is_admin, "iat": now, "exp": expires, "jti": token_id}
+    ApiToken.objects.create(user=user, scopes=scopes, **row)
+    is_admin = user.is_admin and (not scopes or Scope.ADMIN in scopes.split())
+    claims = {"username": user.username, "admin": is_admin, "iat": now, "exp": expires, "jti": token_id}
     return jwt.encode(claims, settings.TOKEN_KEY, algorithm=_ALGORITHM)
 
 
 def live(token_id: str) -> ApiToken | None:
     """The row of a valid token, with its user: not expired, not revoked, the user not disabled."""
     rows = ApiToken.objects.select_related("user").filter(id_hash=ApiToken.hash_id(token_id), revoked_at=None)
-    return rows.filter(expires_at__gt=timezone.now(), user__is_active=True).first()
+    row = rows.filter(expires_at__gt=timezone.now(), user__is_active=True).first()
+    if row is not None:
+        bound(row.user, row.scopes)
+    return row
 
 
-def user_of(token: str) -> User | None:
-    """The user of a token; None when it is bad, expired or revoked, or its user is disabled or gone."""
-    return user_by_hash(hash_of(token))
+def user_of(token: str, address: str | None = None) -> User | None:
+    """The user of a token, bound to its scopes; None when it is bad, expired or revoked, or its user is disabled or
+    gone. ``address``: from where it came."""
+    return user_by_hash(hash_of(token), address)
 
 
 def hash_of(token: str) -> str:
@@ -55,15 +61,18 @@ def hash_of(token: str) -> str:
         return ""
 
 
-def user_by_hash(id_hash: str) -> User | None:
+def user_by_hash(id_hash: str, address: str | None = None) -> User | None:
     """Return the same user, by the hash of the token."""
     if not id_hash:
         return None
     now = timezone.now()
     user = first_row(User, _USER, now - _TOUCH_EVERY, id_hash, now)
-    if user is not None and getattr(user, "token_is_due"):  # noqa: B009 - a column of the query alone
-        ApiToken.objects.filter(pk=getattr(user, "token")).update(last_used_at=now)  # noqa: B009
-    return user
+    if user is None:
+        return None
+    if getattr(user, "token_is_due"):  # noqa: B009 - a column of the query alone
+        used = {"last_used_at": now, **({"used_from": address} if address else {})}
+        ApiToken.objects.filter(pk=getattr(user, "token")).update(**used)  # noqa: B009
+    return bound(user, getattr(user, "token_scopes"))  # noqa: B009
 
 
 def way_of(user: User) -> str:

@@ -28,11 +28,16 @@ class Viewer(Protocol):
     @property
     def is_admin(self) -> bool: ...
 
+    @property
+    def scopes(self) -> frozenset[str] | None:
+        """Of the token by which they came (base.accounts.scopes); None: all."""
+
 
 class Guest(AnonymousUser):
     """Somebody who has not signed in."""
 
     is_admin = False
+    scopes = None
 
 
 def viewer_in(session: Any) -> Viewer:

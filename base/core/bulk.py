@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache
+from itertools import chain
 from types import NoneType
 from typing import Any, TypeVar
 
@@ -67,6 +68,20 @@ def all_values(model: type[Model], line: Callable[..., V], query: str, *values: 
             made = {value: None if value is None else convert(value, column, connection) for value in set(columns[at])}
             columns[at] = [made[value] for value in columns[at]]
     return list(map(line, *columns)) if columns else []
+
+
+def values_of(rows: QuerySet[Any, R]) -> list[R]:
+    """The rows of a ``values_list``. Each column is converted at once and a value that is there often only once: for
+    hundreds of rows a third of the work. So equal values are the same object, which nobody may change."""
+    compiler = rows.query.get_compiler(rows.db)
+    columns: list[Sequence[Any]] = list(zip(*chain.from_iterable(compiler.execute_sql()), strict=True))
+    expressions = [column for column, *_ in compiler.select[: len(columns)]]
+    for at, (convert_all, column) in compiler.get_converters(expressions).items():
+        made = {value: value for value in set(columns[at])}
+        for convert in convert_all:
+            made = {value: convert(known, column, compiler.connection) for value, known in made.items()}
+        columns[at] = [made[value] for value in columns[at]]
+    return list(zip(*columns, strict=True))  # type: ignore[arg-type]
 
 
 def one_row(query: str, *values: int | str | datetime) -> tuple[Any, ...]:

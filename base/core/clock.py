@@ -15,6 +15,7 @@ T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V", bound="HasMoment")
 
+_KEPT = 256  # so many times of its own a process knows
 _BEGAN = datetime.now(UTC), time.monotonic()
 
 
@@ -72,3 +73,33 @@ class Learnt(Generic[K, V]):
             for key, row in rows.items()
         }
         self._rows = rows
+
+
+class OwnTimes:
+    """The times of day that a process wrote into rows, each with the moment at which it began to, on its own clock."""
+
+    def __init__(self) -> None:
+        self._began: dict[datetime, datetime] = {}
+
+    def note(self, time_of_day: datetime, began: datetime) -> None:
+        self._began[time_of_day] = began
+        if len(self._began) > _KEPT:
+            del self._began[next(iter(self._began))]
+
+    def learnt(self, value: datetime, read_at: datetime) -> datetime:
+        """When this process learnt of a row's time that it reads now."""
+        return self._began.get(value, read_at)
+
+    def since(self, value: datetime, time_of_day: datetime, read_at: datetime) -> datetime:
+        """A moment of the past, whoever wrote it."""
+        return self._began.get(value) or before(value, time_of_day, read_at)
+
+
+def before(value: datetime, time_of_day: datetime, read_at: datetime) -> datetime:
+    """A moment by the clock of the day; it is not later than now, whatever was done to that clock."""
+    return read_at - max(time_of_day - value, timedelta())
+
+
+def after(until: datetime | None, time_of_day: datetime, read_at: datetime, most: timedelta) -> datetime | None:
+    """The end of a pause; it is never longer than ``most``, whatever was done to the clock of the day."""
+    return None if until is None else read_at + min(until - time_of_day, most)

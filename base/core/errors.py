@@ -14,7 +14,7 @@
     ├─ LockedOut                           429 TooManyAttemptsError
     ├─ TooManyRequests                     429 TooManyRequestsError
     ├─ Forbidden                           403 ForbiddenUserError
-    │   ├─ NoEnoughQuota  RemoveRunningVc
+    │   ├─ NoEnoughQuota  RemoveRunningVc  NotLetIn
     │   └─ RemoveAdmin                     403 RemoveAdminError
     ├─ NotFound                            404
     │   ├─ NoApi  NoJob  NoJobConfig  NoJobSshInfo  NoNode  NoVirtualCluster  NoLog  NoGroup
@@ -22,6 +22,7 @@
     ├─ Conflict                            409
     │   ├─ ConflictJob  ConflictNode  ConflictUser  ConflictGroup  ConflictVc
     ├─ NodeUnreachable                     503 NodeUnreachableError
+    ├─ ProviderUnavailable                 503 ProviderUnavailableError    of sign-in
     ├─ DatabaseUnavailable                 503 DatabaseUnavailableError
     └─ DiskFull                            503 DiskFullError               of this host of the portal
 
@@ -180,6 +181,10 @@ class RemoveAdmin(Forbidden):
     code = "RemoveAdminError"
 
 
+class NotLetIn(Forbidden):
+    """A provider of sign-in has let them in, and this portal does not."""
+
+
 class NoEnoughQuota(Forbidden):
     """No enough quota"""
 
@@ -263,6 +268,10 @@ class ConflictVc(Conflict):
 
 class NodeUnreachable(LongshoreError):
     code, status = "NodeUnreachableError", 503
+
+
+class ProviderUnavailable(LongshoreError):
+    code, status = "ProviderUnavailableError", 503
 
 
 class DatabaseUnavailable(LongshoreError):

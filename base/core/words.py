@@ -70,6 +70,11 @@ def ago(seconds: float) -> str:
     return f"{whole} s ago"
 
 
+def next_minute(moment: datetime) -> datetime:
+    """The first full minute from then on, for what is told by the minute and must not be told too early."""
+    return moment + timedelta(seconds=-moment.timestamp() % _MINUTE)
+
+
 def zone(moment: datetime) -> str:
     """``UTC+8`` of a moment in its own zone."""
     minutes = int((moment.utcoffset() or timedelta(0)).total_seconds() // 60)

@@ -6,14 +6,14 @@ import getpass
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import requests
 
-from client.pai_fs.errors import Denied, PaiFsError, Unreachable, WrongUsage
+from .errors import Denied, PaiFsError, Unreachable, WrongUsage
 
 PORTAL_PORT, NAMENODE_PORT = 9186, 50070
 TOKEN_SECONDS = 7 * 24 * 3600
@@ -22,7 +22,7 @@ _OLD = "pai-fs.config"
 _AGAIN = "Say it again: pai-fs --config host=... port=... user=..."
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Config:
     """``token`` is the portal's. Without a token the server is a NameNode, which believes ``user``."""
 
@@ -36,6 +36,9 @@ class Config:
     def url(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http{'s' if self.secure else ''}://{host}:{self.port}"
+
+
+_NAMES = frozenset(field.name for field in fields(Config))
 
 
 def config_file() -> Path:
@@ -66,7 +69,7 @@ def load(*, host: str | None = None) -> Config:
         return Config()
     except (OSError, ValueError) as error:
         raise PaiFsError(f"{config_file()} cannot be read: {error}. {_AGAIN}") from None
-    known = {key: value for key, value in settings.items() if key in Config.__slots__}
+    known = {key: value for key, value in settings.items() if key in _NAMES}
     return Config(**known)
 
 
@@ -76,7 +79,7 @@ def configure(pairs: Sequence[str]) -> Config:
     config = Config()
     for pair in pairs:
         name, equals, value = pair.partition("=")
-        if not equals or name not in ("url", *Config.__slots__):
+        if not equals or name not in ("url", *_NAMES):
             raise WrongUsage(f"{pair!r} is no setting; use host=, port=, user=, url=, secure=yes or token=.")
         config = replace(config, **_setting(name, value))
     if not config.token and _is_portal(config):
@@ -94,13 +97,23 @@ def _setting(name: str, value: str) -> dict[str, Any]:
             raise WrongUsage(f"{value} is no address.") from None
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise WrongUsage("An address is like http://portal.lab:9186")
-        secure = parts.scheme == "https"
-        return {"host": parts.hostname, "port": port or (443 if secure else 80), "secure": secure}
+        return _of_parts(parts.scheme, parts.hostname, port)
     if name == "port":
         if not (value.isascii() and value.isdigit() and 0 < int(value) < 65536):
             raise WrongUsage("The port is a number up to 65535.")
         return {"port": int(value)}
     return {name: value == "yes"} if name == "secure" else {name: value}
+
+
+def of_url(url: str, *, token: str) -> Config:
+    """Of a portal's address, which is one."""
+    parts = urlsplit(url)
+    return Config(**_of_parts(parts.scheme, parts.hostname or "", parts.port), token=token)
+
+
+def _of_parts(scheme: str, host: str, port: int | None) -> dict[str, Any]:
+    secure = scheme == "https"
+    return {"host": host, "port": port or (443 if secure else 80), "secure": secure}
 
 
 def _save(config: Config) -> None:

@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Protocol
 
-from client.pai_fs.errors import (
+from .errors import (
     CheckFailed,
     GaveUp,
     NoRoom,
@@ -28,9 +28,9 @@ from client.pai_fs.errors import (
     Unreachable,
     WrongUsage,
 )
-from client.pai_fs.places import FoundFiles, LocalFile, Location, ThereFile, is_part, part_of, refuse_same_side
-from client.pai_fs.remote import CONNECTIONS
-from client.pai_fs.running import only_copy
+from .places import FoundFiles, LocalFile, Location, ThereFile, is_part, part_of, refuse_same_side
+from .remote import CONNECTIONS
+from .running import only_copy
 
 PART = 64 << 20  # bytes added at once to a large file
 SMALL = 8 << 20  # a file up to this is written in one go
@@ -53,14 +53,14 @@ class CopyProgress(Protocol):
         """Called with a sentence that the user should read."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CopyTotals:
     files: int
     size: int
     left_out: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Job:
     source: Location
     target: Location
@@ -215,7 +215,7 @@ def _refuse(jobs: list[_Job], there: _There, *, may_replace: bool) -> None:
         if type(job.source) is type(job.target) and job.source.path_of(job.file.name) == job.target.path_of(job.name):
             raise PaiFsError(f"{job.there} cannot be copied onto itself.")
         if not may_replace and _found(there, job.name):
-            raise PaiFsError(f"{job.there} exists already; -f replaces it.")
+            raise ThereAlready(f"{job.there} exists already; -f replaces it.")
 
 
 def _remove_left(jobs: list[_Job], there: _There, progress: CopyProgress) -> None:

@@ -21,6 +21,10 @@ class Denied(PaiFsError):
     code = 4
 
 
+class SignedOut(Denied):
+    """There is no token, or it has ended."""
+
+
 class NotEmpty(PaiFsError):
     code = 5
 

@@ -6,18 +6,18 @@ import argparse
 import os
 import stat
 import sys
-import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from client.pai_fs.config import NAMENODE_PORT, Config, config_file, configure, is_configured, load
-from client.pai_fs.copying import copy, sha1
-from client.pai_fs.errors import LeftOut, NoSuchPath, NotEmpty, PaiFsError, Unreachable, WrongUsage
-from client.pai_fs.places import SCHEME, place, store_path
-from client.pai_fs.remote import Remote, RemoteEntry
+from .bar import ProgressBar
+from .config import NAMENODE_PORT, Config, config_file, configure, is_configured, load
+from .copying import copy, sha1
+from .errors import LeftOut, NoSuchPath, NotEmpty, PaiFsError, Unreachable, WrongUsage
+from .places import SCHEME, place, store_path
+from .remote import Remote, RemoteEntry
 
 FIRST = "pai-fs --config host=portal.lab port=9186 user=mira"
 
@@ -149,7 +149,7 @@ def _copy(asked: argparse.Namespace, remote: Remote) -> None:
     source, target = asked.paths
     contents = source.endswith("/*")
     began = time.monotonic()
-    bar = _Bar()
+    bar = ProgressBar()
     try:
         done = copy(
             place(source.removesuffix("/*") if contents else source, remote),
@@ -232,44 +232,6 @@ _VERBS: dict[str, tuple[tuple[str, ...], str, Callable[[argparse.Namespace, Remo
     "move": (("-mv", "--move"), "move or rename within the store", _move),
     "hash": (("--hash",), "SHA-1 of files", _hash),
 }
-
-
-class _Bar:
-    """Shows the bytes so far and their rate, on a terminal only."""
-
-    def __init__(self) -> None:
-        self._shown = sys.stderr.isatty()
-        self._said = 0.0
-        self._done: dict[str, int] = {}
-        self._lock = threading.Lock()
-
-    def begin(self, total: int) -> None:
-        self._total, self._began = total, time.monotonic()
-
-    def at(self, name: str, done: int) -> None:
-        if not self._shown:
-            return
-        with self._lock:
-            self._done[name] = done
-            now = time.monotonic()
-            if now - self._said >= 0.2:
-                self._said = now
-                self._show(sum(self._done.values()), now - self._began)
-
-    def note(self, text: str) -> None:
-        self.clear()
-        print(text, file=sys.stderr)
-
-    def _show(self, done: int, seconds: float) -> None:
-        share = min(1.0, done / max(1, self._total))
-        bar = ("#" * round(20 * share)).ljust(20, ".")
-        rate = done / 1e6 / max(seconds, 1e-3)
-        line = f"{bar} {share:4.0%} {done / 1e6:.1f} of {self._total / 1e6:.1f} MB, {rate:.1f} MB/s"
-        print(f"\r{line:<70}", end="", file=sys.stderr, flush=True)
-
-    def clear(self) -> None:
-        if self._shown:
-            print("\r" + " " * 70 + "\r", end="", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

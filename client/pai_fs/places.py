@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Union
 
-from client.pai_fs.errors import NoRoom, NoSuchPath, PaiFsError, ThereAlready, WrongUsage
-from client.pai_fs.remote import PIECE, Remote, RemoteEntry
-from client.pai_fs.running import scope
+from .errors import NoRoom, NoSuchPath, PaiFsError, ThereAlready, WrongUsage
+from .remote import PIECE, Remote, RemoteEntry
+from .running import scope
 
 SCHEME = "hdfs://"
 _PART = ".pai-fs-part"
@@ -23,7 +24,7 @@ _STORES_PART = ".longshore-part"  # what the portal calls its own unfinished fil
 _A_PART = re.compile(r"\..*\.[0-9a-f]{12}(-\d+)?" + re.escape(_PART), re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LocalFile:
     """One file to copy. ``name`` is relative to the path on the command line; ``mark`` changes when the content may
     have changed, and is another one on each machine."""
@@ -33,7 +34,7 @@ class LocalFile:
     mark: str
 
 
-@dataclass(slots=True)
+@dataclass
 class FoundFiles:
     """What is in a folder and all below it. ``left_out`` and ``loops`` are paths, the first with the reason: what
     cannot be copied, and links to a folder in which they are. ``links`` were followed."""
@@ -45,7 +46,7 @@ class FoundFiles:
     links: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ThereFile:
     """A file that is in the target already; ``modified`` in seconds."""
 
@@ -354,7 +355,7 @@ class RemotePlace:
         return LocalFile(name, entry.size, _mark(self.path, name, entry.size, entry.modified))
 
 
-Location = LocalSide | RemotePlace
+Location = Union[LocalSide, RemotePlace]
 
 
 def _identity(status: os.stat_result) -> tuple[int, int]:

@@ -15,13 +15,14 @@ from urllib.parse import quote, urlsplit
 import requests
 from requests.adapters import HTTPAdapter
 
-from client.pai_fs.config import Config, session
-from client.pai_fs.errors import (
+from .config import Config, session
+from .errors import (
     Denied,
     NoRoom,
     NoSuchPath,
     NotEmpty,
     PaiFsError,
+    SignedOut,
     StillWritten,
     ThereAlready,
     Unreachable,
@@ -34,7 +35,7 @@ CONNECTIONS = 12  # that are used again: as many as there are files under way at
 _PASSING = ("could only be replicated to", "Failed to find datanode", "is in safe mode", "No live nodes contain")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RemoteEntry:
     """A file or folder; ``modified`` in milliseconds."""
 
@@ -188,7 +189,7 @@ def _error(answer: requests.Response) -> PaiFsError:
     if kind == "PathIsNotEmptyDirectoryException" or "not empty" in message:
         return NotEmpty(message)
     if answer.status_code == 401:
-        return Denied("You are not signed in, or your token has ended: pai-fs --config host=... port=... user=...")
+        return SignedOut("You are not signed in, or your token has ended: pai-fs --config host=... port=... user=...")
     if kind == "FileAlreadyExistsException":
         return ThereAlready(message)
     if kind == "DSQuotaExceededException":

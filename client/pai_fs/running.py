@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from client.pai_fs.config import config_file
-from client.pai_fs.errors import AlreadyRunning
+from .config import config_file
+from .errors import AlreadyRunning
 
 if sys.platform != "win32":  # which has no such locks: there two copies at once disturb each other
     import fcntl

@@ -13,6 +13,7 @@ from django.db import connection
 from django.db.models import Count, F, Max, QuerySet, Sum
 from django.utils import timezone
 
+from base.core.bulk import values_of
 from clusters.models import Allocation, Node
 from clusters.nodes.refusals import marks_of, refused_ports_of
 from clusters.placement.fit import OWN_LABEL, NodeView, in_force
@@ -171,7 +172,7 @@ class Ledger:
             self._learn(Allocation.objects.filter(id__gte=missing[0]))
 
     def _learn(self, rows: QuerySet[Allocation]) -> None:
-        for id, node_id, owner, vc, *what in rows.values_list("id", "node_id", "owner", "vc", *_HELD):
+        for id, node_id, owner, vc, *what in values_of(rows.values_list("id", "node_id", "owner", "vc", *_HELD)):
             if id not in self._rows:
                 self._remember(id, node_id, owner, vc, what)
 

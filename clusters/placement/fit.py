@@ -129,7 +129,8 @@ class Blocker:
     fits somewhere but not all at once), topology (not
     all of it close enough together), labels (of nodes), marked (the node refused the like of it), dedicated (a node
     with room serves another virtual cluster), appointment (it would run into one), reserved (the room is kept for
-    another job), evicting (what holds its room is being evicted), owners (others, within their guarantees, hold what
+    another job), evicting (what holds its room is being evicted), spared (that will be, once it has
+    run for the minimum of its virtual cluster), owners (others, within their guarantees, hold what
     one beyond its own needs), ceiling (of its virtual cluster), cap (of its user
     there), queue, vc_stopped, failed (an earlier attempt), delay, parked, dependency (another job must end first),
     restored (the installation that was backed up may still run), never."""

@@ -46,6 +46,7 @@ class Right:
     user_jobs: int | None = None
     share_half_life: int = HALF_LIFE  # hours; 0: of what its users used lately nothing counts
     grace: int = USUAL_GRACE  # seconds that its jobs may ask for, between the notice of their end and KILL
+    min_run: int = 0  # minutes that its borrowers run before they leave for an owner
     stopped: bool = False
     has_rest: bool = False  # it is guaranteed what the others are not
 
@@ -61,6 +62,7 @@ class Quota:
     stopped: bool = False
     half_life: int = HALF_LIFE
     grace: int = USUAL_GRACE
+    min_run: int = 0
 
 
 def quotas(rights: Mapping[str, Right], pool: Amount, dedicated: Mapping[str, Amount]) -> dict[str, Quota]:
@@ -81,7 +83,7 @@ def _quota(right: Right, part: Amount, pool: Amount, own: Amount) -> Quota:
     unlimited = right.max_capacity >= 100 and right.gpu_ceiling is None
     ceiling = {} if unlimited else plus(_part(pool, right.max_capacity, right.gpu_ceiling), own)
     users = right.user_gpus, right.user_jobs
-    return Quota(plus(part, own), ceiling, *users, right.stopped, right.share_half_life, right.grace)
+    return Quota(plus(part, own), ceiling, *users, right.stopped, right.share_half_life, right.grace, right.min_run)
 
 
 def _part(pool: Amount, percent: float, gpus: int | None) -> Amount:

@@ -144,6 +144,7 @@ def remove_member(actor: Viewer, username: str, name: str) -> None:
         if name == DEFAULT_VC:
             raise Forbidden("Every user is in the group default.")
         VcGrant.objects.filter(username=username, vc__name=name).delete()
+        rules.forget_given(username, grants_of([username])[username])
         GroupMember.objects.filter(username=username, group__name=name).delete()
         audit.record(who, "removed from group", username, {"group": name})
 

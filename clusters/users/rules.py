@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -13,7 +13,7 @@ from django.db.models import Q
 from base.core import words
 from base.core.errors import BadRequest, ConflictUser, MissingUser, RemoveAdmin, UnknownVirtualCluster
 from base.core.signals import NO_JOBS, about_jobs
-from base.models import USERNAME, User
+from base.models import USERNAME, Identity, User
 from clusters.models import VcGrant, VirtualCluster
 from clusters.vcs.grants import in_order
 from clusters.vcs.rules import DEFAULT_VC, MOST_PRIORITY
@@ -76,7 +76,16 @@ def write_grants(username: str, vcs: Iterable[VirtualCluster], priorities: Prior
     old = VcGrant.objects.filter(username=username)
     most = {**dict(old.values_list("vc__name", "priority")), **priorities}
     old.delete()
-    VcGrant.objects.bulk_create(VcGrant(vc=vc, username=username, priority=most.get(vc.name)) for vc in vcs)
+    new = [VcGrant(vc=vc, username=username, priority=most.get(vc.name)) for vc in vcs]
+    VcGrant.objects.bulk_create(new)
+    forget_given(username, {grant.vc.name for grant in new})
+
+
+def forget_given(username: str, kept: Collection[str]) -> None:
+    """What rules of sign-in gave and an admin takes is theirs no longer: given again by hand, it stays."""
+    for identity in Identity.objects.filter(user__username=username).exclude(vcs=[]):
+        identity.vcs = [vc for vc in identity.vcs if vc in kept]
+        identity.save(update_fields=["vcs"])
 
 
 def check_priorities(priorities: Priorities, granted: Iterable[VirtualCluster]) -> None:
@@ -88,11 +97,11 @@ def check_priorities(priorities: Priorities, granted: Iterable[VirtualCluster]) 
 
 
 def require_another_admin(username: str) -> None:
-    """RemoveAdmin when there is no other. Inside a transaction: of two admins who remove each other at once, the second
-    waits here."""
+    """RemoveAdmin when there is no other who signs in by a password: a provider may be away, or change its groups.
+    Inside a transaction: of two admins who remove each other at once, the second waits here."""
     admins = User.objects.select_for_update().filter(is_admin=True, is_active=True).order_by("pk")
-    if not [admin for admin in admins if admin.username != username]:
-        raise RemoveAdmin(f"{username} is the last admin. Make another user admin first.")
+    if not [admin for admin in admins if admin.username != username and admin.has_usable_password()]:
+        raise RemoveAdmin(f"{username} is the last admin with a password. Make another user admin first.")
 
 
 def require_idle(username: str) -> None:

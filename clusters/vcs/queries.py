@@ -62,7 +62,7 @@ def load_rights() -> dict[str, Right]:
 # Columns that a Right has too.
 _OF_ROW = (
     *("capacity", "max_capacity", "gpu_guarantee", "gpu_ceiling", "user_gpus", "user_jobs"),
-    *("share_half_life", "grace"),
+    *("share_half_life", "grace", "min_run"),
 )
 
 

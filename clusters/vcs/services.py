@@ -22,7 +22,8 @@ from clusters.vcs.rules import ADMIN_GROUP, DEFAULT_VC
 
 NO_SETTINGS: Mapping[str, Any] = {}
 OF_DEFAULT = frozenset(
-    {"store_quota", "user_gpus", "user_jobs", "user_priority", "share_half_life", "grace", "log_days", "log_gigabytes"}
+    {"store_quota", "user_gpus", "user_jobs", "user_priority", "share_half_life", "grace", "min_run"}
+    | {"log_days", "log_gigabytes"}
 )
 _BAD_NAME = "VC name should only contain alpha-numeric and underscore characters"
 

@@ -24,6 +24,7 @@ from clusters.placement.shares import Hold, add, nodes_without
 from jobs.planning.queue.lengths import DRAWS
 from jobs.planning.queue.lines import Queue, in_order, places
 from jobs.planning.queue.scene import NO_LENGTHS, JobT, Runner, Scene, as_evicted, as_owner, holds_at, rests_after
+from jobs.planning.queue.unchanged import pauses
 from jobs.planning.queue.users.shares import after_run
 from jobs.planning.turns import Move, Turn, turns
 
@@ -238,6 +239,7 @@ class _Draw(Generic[JobT]):
         self.due: dict[int, float] = {}  # by job: a job that was evicted has an older end in the heap
         self.began: dict[int, float] = {}
         self.delay, self._makes_room = 0.0, False
+        self._spared: list[datetime] = []  # when those have run for the minimum that leave for an owner then
         for runner in table.running:
             self.running[runner.job.id] = runner
             started = runner.job.started_at
@@ -304,6 +306,8 @@ class _Draw(Generic[JobT]):
             if victims:
                 owners[turn.job.id] = as_owner(turn.job, victims)
         self._makes_room = bool(again)
+        kept = [turn.reservation for turn in taken if turn.reservation is not None]
+        self._spared = [each.moment for each in kept if each.spared and each.moment is not None]
         if gone or again:
             self.waiting = [owners.get(job.id, job) for job in self.waiting if job.id not in gone] + again
         if keeps := {turn.job.id for turn in taken if turn.keeps and not turn.job.keeps_turn}:
@@ -324,8 +328,9 @@ class _Draw(Generic[JobT]):
         moments = [self.ends[0][0]] if self.ends else []
         moments += [self.delay + _GRACE] if self._makes_room else []
         now = self.scene.now
-        times = [time for job in self.waiting for time in job.pauses(self.rests)]
-        times += [one.until for one in self.idlings.values() if one.until is not None]
+        times = pauses(self.waiting, self.rests)
+        times.update(self._spared)
+        times.update(one.until for one in self.idlings.values() if one.until is not None)
         moments += [delay for time in times if (delay := (time - now).total_seconds()) > self.delay]
         soonest = min(moments, default=inf)
         return None if soonest == inf else max(self.delay, soonest)

@@ -52,7 +52,7 @@ class Job(models.Model):
     saved_at = models.DateTimeField(null=True)  # when the current attempt last said that it saved
     completed_at = models.DateTimeField(null=True)
     deleted_at = models.DateTimeField(null=True)  # hidden and its name free; purged when none of its containers runs
-    # Last change of state, execution, place in the queue or of what it waits for (jobs/scheduling/stamps.py).
+    # Last change of state, execution, place in the queue or of what it waits for (jobs/scheduling/rows/stamps.py).
     changed_at = models.DateTimeField()
     # When it will start, in ms: {"p10", "p50", "p90"}; of a waiting job (jobs/forecast).
     forecast = models.JSONField(null=True)
@@ -88,7 +88,7 @@ class Job(models.Model):
                 condition=Q(deleted_at__isnull=True),
                 name="job_by_end",
             ),
-            # For jobs/scheduling/stamps.py, whose queries read only this index and those of Attempt and Task.
+            # For jobs/scheduling/rows/stamps.py, whose queries read only this index and those of Attempt and Task.
             models.Index(
                 fields=[
                     "id",

@@ -19,6 +19,8 @@ from jobs.planning.ends import grace_of
 from jobs.planning.exits import Exit
 from jobs.planning.leftovers import NOTHING, offered, quarantined, to_write
 from jobs.planning.lifecycle import TASK_END_STATES, TASK_LIVE_STATES, JobState, TaskState
+from jobs.planning.queue.scene import Runner
+from jobs.planning.queue.users.lines import WaitingLines
 from jobs.planning.settle import NO_CHANGE, Settled, is_claimed, is_stale, lives_again, may_order, settle
 from jobs.planning.streak import MANY
 from jobs.planning.verdict import JudgedTask, judge
@@ -264,6 +266,8 @@ class Standing:
         self.offered: Sequence[NodeView] = ()  # the nodes with what is in quarantine counted as taken
         self.running: tuple[Sequence[JobView], Sequence[Sequence[int]]] = (), ()  # live jobs, and the tasks of each
         self.ends: list[datetime] = []  # at which live jobs are stopped, as their configs say
+        self.lines = WaitingLines[JobView]()
+        self._runners: dict[int, tuple[LiveJob, tuple[str, ...], Runner[JobView]]] = {}  # by id of the job
         self._seen: World | None = None
         self._quiet: dict[int, LiveJob] = {}  # by id of the job: those that just ran
         self._containers: Collection[str] = frozenset()  # names of those of live tasks
@@ -275,17 +279,17 @@ class Standing:
         news = {name for name, look in looks.items() if not _is_same(known.get(name), look)} | (
             known.keys() - looks.keys()
         )
-        has_nodes = (
-            before is not None
-            and world.nodes is before.nodes
-            and ((world.drained, world.appointed) == (before.drained, before.appointed))
-        )
+        has_nodes = before is not None and world.nodes is before.nodes
         if not has_nodes:
-            self.names = frozenset(node.name for node in world.nodes)
+            names, self.names = self.names, frozenset(node.name for node in world.nodes)
+            if names != self.names:
+                self._quiet = {}
+        if before is None or (world.drained, world.appointed) != (before.drained, before.appointed):
+            self._quiet = {}
         is_other = before is None or world.live is not before.live
         if is_other:
             self._take_over(world.live)
-        if not has_nodes or any(end <= world.now for end in self.ends):
+        if any(end <= world.now for end in self.ends):
             self._quiet = {}
         elif news:
             moved = {job.id for job, tasks in self._quiet.values() if any(task.node in news for task in tasks)}
@@ -301,6 +305,19 @@ class Standing:
         left = {job.id for job, _ in busy}
         self._quiet |= {pair[0].id: pair for pair in again if pair[0].id not in left}
         return busy
+
+    def runners(self, world: World) -> list[Runner[JobView]]:
+        """The live jobs with what they hold."""
+        known, self._runners = self._runners, {}
+        for pair in world.live:
+            job, tasks = pair
+            before, keys, runner = known.get(job.id, (None, (), None))
+            keys = keys if before is pair else tuple(str(task.id) for task in tasks)
+            holds = tuple([hold for hold in map(world.holds.get, keys) if hold is not None])
+            if before is not pair or runner is None or runner.holds != holds:
+                runner = Runner(job, holds)
+            self._runners[job.id] = pair, keys, runner
+        return [runner for _, _, runner in self._runners.values()]
 
     def _take_over(self, live: Sequence[LiveJob]) -> None:
         known = self._quiet

@@ -21,10 +21,10 @@ from jobs.planning.leftovers import plan_leftovers
 from jobs.planning.lifecycle import TASK_END_STATES, TaskState
 from jobs.planning.live import Standing, end_attempt, end_holds, end_state, held_in, nodes_to_relist, settle_job
 from jobs.planning.queue.idling.after import idled_after
-from jobs.planning.queue.lines import ending
 from jobs.planning.queue.reclaim import own_nodes
 from jobs.planning.queue.scene import Runner, Scene
-from jobs.planning.queue.unchanged import UnchangedTurns, interval_start, unchanged_turns
+from jobs.planning.queue.unchanged import UnchangedTurns, interval_start, pauses, unchanged_turns
+from jobs.planning.queue.users.lines import WaitingLines
 from jobs.planning.settle import is_claimed
 from jobs.planning.starts import limit_starts
 from jobs.planning.turns import Move, Turn, turns
@@ -85,27 +85,28 @@ def _settle_all(world: World, nodes: Collection[str], busy: Sequence[LiveJob], m
 
 def _take_turns(world: World, standing: Standing, made: Plan, before: UnchangedTurns | None) -> None:
     """End the waiting jobs that will never start, and place those whose turn it is."""
-    seen = scene(world, standing.offered)
+    seen = scene(world, standing.offered, cache(partial(standing.runners, world)))
     basis = _basis(world, seen, standing.running)
     if before is not None and before.holds(basis, world.now):
         made.unchanged = before
         return
+    standing.lines.learn(world.waiting)
     planned = len(made.jobs)
     ended = 0
-    for job in ending(world.waiting):
+    for _, job in sorted(standing.lines.ending.items()):
         if ended >= MOST_SETTLED:
             made.more = True
             break
         if _guarded(world, made, job, partial(_end_waiting, job)):
             ended += 1 if job.deleted else job.spec.total_tasks
-    if not _place_all(world, seen, made) and len(made.jobs) == planned:
+    if not _place_all(world, seen, standing.lines, made) and len(made.jobs) == planned:
         made.unchanged = unchanged_turns(basis, world.waiting, world.rests, world.now)
 
 
-def _place_all(world: World, seen: Scene[JobView], made: Plan) -> bool:
+def _place_all(world: World, seen: Scene[JobView], lines: WaitingLines[JobView], made: Plan) -> bool:
     """Carry out the turns, and return whether there was anything to do."""
     placed, acts, taken = 0, False, list[Turn[JobView]]()
-    for turn in turns(world.waiting, seen, only_tried=True):
+    for turn in turns(world.waiting, seen, only_tried=True, lines=lines):
         taken.append(turn)
         if turn.keeps and not turn.job.keeps_turn:
             made.keeps.append(turn.job.id)
@@ -193,7 +194,9 @@ def _end_waiting(job: JobView) -> JobPlan:
     return JobPlan(job, decision=Decision(exit_), after=end_state(exit_))
 
 
-def scene(world: World, offered: Sequence[NodeView]) -> Scene[JobView]:
+def scene(
+    world: World, offered: Sequence[NodeView], runners: Callable[[], Sequence[Runner[JobView]]]
+) -> Scene[JobView]:
     """Make the Scene from which the turns are worked out; ``offered`` are the nodes without what is in quarantine."""
     return Scene(
         nodes=offered,
@@ -201,7 +204,7 @@ def scene(world: World, offered: Sequence[NodeView]) -> Scene[JobView]:
         quotas=world.quotas,
         use=world.use,
         unseen={node.name for node in world.nodes} - world.looks.keys(),
-        running=cache(partial(_runners, world)),
+        running=runners,
         holds=world.holds.values,
         spans=world.spans,
         policy=world.policy,
@@ -214,17 +217,9 @@ def scene(world: World, offered: Sequence[NodeView]) -> Scene[JobView]:
     )
 
 
-def _runners(world: World) -> list[Runner[JobView]]:
-    holds = world.holds
-    return [
-        Runner(job, tuple(holds[id] for task in tasks if (id := str(task.id)) in holds)) for job, tasks in world.live
-    ]
-
-
 def _again_at(world: World, ends: Sequence[datetime], busy: Sequence[LiveJob]) -> datetime | None:
     """The next moment at which the clock alone changes the plan. ``ends`` are those of live jobs."""
-    moments = [moment for job in world.waiting for moment in job.pauses(world.rests) if moment > world.now]
-    moments += ends
+    moments = [*pauses(world.waiting, world.rests), *ends]
     moments += [moment for span in world.spans for moment in (span.begin, span.end)]
     for seen in world.looks.values():
         if not seen.reachable and seen.since:

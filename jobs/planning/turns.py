@@ -23,11 +23,12 @@ from clusters.placement.shares import above_ceiling, is_within, rank
 from jobs.planning.queue import limits, places
 from jobs.planning.queue.free import FreeInRound, Shape
 from jobs.planning.queue.idling.rule import Idling
-from jobs.planning.queue.lines import BY_SUBMISSION, Queue, VcQueue, in_order
+from jobs.planning.queue.lines import Queue, VcQueue
 from jobs.planning.queue.next_capacity import NextCapacity, owners_in_the_way, room_to_come
 from jobs.planning.queue.places import could_be_below, place, place_as_owner, place_within
 from jobs.planning.queue.reservations import Reservation, end_of_guest, leaves_in_time, may_be_guest
 from jobs.planning.queue.scene import JobT, Runner, Scene, as_owner
+from jobs.planning.queue.users.lines import BY_AGE, WaitingLines
 
 
 class Move(StrEnum):
@@ -93,27 +94,27 @@ class Turn(Generic[JobT]):
         return limits.rules(self)
 
 
-def turns(waiting: Sequence[JobT], scene: Scene[JobT], *, only_tried: bool = False) -> Iterator[Turn[JobT]]:
+def turns(
+    waiting: Sequence[JobT], scene: Scene[JobT], *, only_tried: bool = False, lines: WaitingLines[JobT] | None = None
+) -> Iterator[Turn[JobT]]:
     """The turn of every waiting job, in the order in which they are decided; a job that goes takes its room from those
     after it. ``only_tried`` leaves out the jobs that just wait: thousands in a pass, where nobody asks why they do.
-    Nothing is raised for a single bad job: its Turn has the ``error``.
-    """
-    return _Round(waiting, scene, only_tried).turns()
+    ``lines`` are those of these jobs, where they are known. Nothing is raised for a single bad job: its Turn has the
+    ``error``."""
+    return _Round(Queue(waiting, scene, lines), only_tried).turns()
 
 
 class _Round(Generic[JobT]):
     """One round of turns. The free capacity only becomes smaller in it, so a shape that found none finds none later."""
 
-    def __init__(self, waiting: Sequence[JobT], scene: Scene[JobT], only_tried: bool) -> None:
-        self.scene, self.only_tried = scene, only_tried
-        self.queue = Queue(in_order(waiting), scene)
-        self.lines = self.queue.lines
+    def __init__(self, queue: Queue[JobT], only_tried: bool) -> None:
+        self.queue, self.scene, self.lines, self.only_tried = queue, queue.scene, queue.lines, only_tried
         for line in self.lines.values():
             line.closed = line.quota.stopped
-        self.free, self.reservations = FreeInRound(scene), self.queue.reservations
+        self.free, self.reservations = FreeInRound(self.scene), queue.reservations
         self.latest: datetime | None = None  # of the moments at which the reserved room is likely free
-        self.withheld = scene.appointed.withheld  # the nodes that appointments keep a job off
-        self.owners = frozenset(node.dedicated_to for node in scene.nodes)
+        self.withheld = self.scene.appointed.withheld  # the nodes that appointments keep a job off
+        self.owners = frozenset(node.dedicated_to for node in self.scene.nodes)
         # With the shape itself, so that its id stays its own.
         self.no_room: dict[Shape, Sequence[Demand]] = {}
         self.no_room_at_all: dict[Shape, Sequence[Demand]] = {}  # not even as a guest
@@ -348,7 +349,7 @@ class _Round(Generic[JobT]):
         if owners := owners_in_the_way(line, job):
             line.hindered.add(self._shape(job))
             return Turn(job, Move.SKIP, self.queue, owners=owners)
-        is_full = len(self.reservations) >= self.scene.policy.reservations
+        is_full = sum(not each.spared for each in self.reservations) >= self.scene.policy.reservations
         coming, above = (None, ()) if is_full else room_to_come(line, job, self.free.untouched)
         if coming is None and above:
             return self._at_ceiling(line, job, above)
@@ -367,8 +368,9 @@ class _Round(Generic[JobT]):
         has_right = is_within(line.use, wants, line.quota)
         if victims or awaits:
             self.queue.displace(as_owner(job, victims))
-            line.reclaimed = wants if has_right else line.reclaimed
-        reservation = Reservation(job, coming.demands, coming.nodes, coming.moment, not has_right)
+        if has_right and (victims or awaits or coming.spared):
+            line.reclaimed = wants
+        reservation = Reservation(job, coming.demands, coming.nodes, coming.moment, not has_right, coming.spared)
         self.reservations.append(reservation)
         if reservation.moment is not None:
             self.latest = max(reservation.moment, self.latest or reservation.moment)
@@ -379,7 +381,7 @@ class _Round(Generic[JobT]):
         """Return the id of the job that has waited longest, of those that are next in their virtual clusters."""
         if self.queue.eldest is None:
             firsts = [job for line in self.lines.values() if (job := self._first(line)) is not None]
-            self.queue.eldest = min(firsts, key=BY_SUBMISSION).id
+            self.queue.eldest = min(firsts, key=BY_AGE).id
         return self.queue.eldest
 
     def _first(self, line: VcQueue[JobT]) -> JobT | None:

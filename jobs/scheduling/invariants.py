@@ -26,7 +26,7 @@ from jobs.planning.lifecycle import TaskState, move_task
 
 log = structlog.get_logger()
 
-# Literals, not parameters: else SQLite uses no partial index (see jobs/scheduling/stamps.py). Index: task_live.
+# Literals, not parameters: else SQLite uses no partial index (see jobs/scheduling/rows/stamps.py). Index: task_live.
 _LIVE = "t.state IN ('STARTING', 'RUNNING', 'STOPPING')"
 _OWNED = "SELECT 1 FROM clusters_allocation a WHERE a.owner = CAST(t.id AS TEXT)"
 _UNHELD = f"SELECT t.id FROM jobs_task t WHERE {_LIVE} AND NOT EXISTS ({_OWNED})"  # noqa: S608

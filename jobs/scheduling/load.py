@@ -1,5 +1,5 @@
 """Reads the World for the planner. The number of queries is constant, and only those rows are read that have changed
-since the last World (jobs/scheduling/stamps.py says which).
+since the last World (jobs/scheduling/rows/stamps.py says which).
 
 Times in rows are those of the clocks of other processes, maybe on other hosts, and clocks are set back and forth. The
 picture has in their place the moment at which this process learnt of them, on its own steady clock: what it wrote
@@ -11,11 +11,11 @@ Where the database says that nobody has changed anything (``version`` of base/co
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 from django.conf import settings
 from django.db import connection
@@ -29,53 +29,34 @@ from clusters.appointments.rules import AppointmentView, Span, next_spans
 from clusters.engines.runtime import LABEL_TASK, ContainerStatus, Look
 from clusters.models import Node
 from clusters.nodes.queries import Ledger
-from clusters.placement.fit import Demand, NodeView, in_force
+from clusters.placement.fit import NodeView, in_force
 from clusters.placement.shares import quotas
 from clusters.vcs.queries import load_rights
-from jobs.config.demands import demands
-from jobs.config.spec import JobSpec
-from jobs.history import earlier, holdings
-from jobs.history.earlier import NOTHING_EARLIER, Earlier
+from jobs.history import holdings
 from jobs.history.lengths import known_lengths
-from jobs.models import Attempt, Job, Task
-from jobs.planning import retries
-from jobs.planning.exits import Exit
+from jobs.models import Job, Task
 from jobs.planning.lifecycle import JobState, TaskState
 from jobs.planning.queue.appointments import by_node
 from jobs.planning.queue.idling.rule import Idlings
 from jobs.planning.queue.scene import NO_LENGTHS, Policy, Resting
 from jobs.planning.queue.users.used_lately import UsedLately
-from jobs.planning.settle import LEASE
-from jobs.planning.world import PARK_FOR, JobView, LiveJob, Owner, TaskView, World
-from jobs.scheduling import columns, idlings, rests, stamps
-from jobs.scheduling.stamps import Stamp, Stamps
+from jobs.planning.world import JobView, LiveJob, Owner, TaskView, World
+from jobs.scheduling import idlings, rests
+from jobs.scheduling.rows.jobs import KnownJobs
+from jobs.scheduling.rows.tasks import KnownTasks
 
-_TASK_TIMES = ("changed_at", "ordered_at", "fact_at", "claimed_until", "told_at")
+V = TypeVar("V")
 _REREAD = timedelta(seconds=60)  # after which everything is read again all the same
-_OWN_PASSES = 256  # so many passes back the loader knows when each began
-_LIVE = frozenset(map(str, (JobState.WAITING, JobState.RUNNING)))
-Decided = Mapping[int, tuple[Exit, int]]
-_PORT_OFFSET = int(settings.INSTANCE, 16) % 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class _ReadRows:
-    """The jobs and tasks of a World."""
+class _ReadRows(NamedTuple):
+    """The jobs and tasks of a World. A list is the same as that of the World before where nothing in it has changed."""
 
     live: list[LiveJob]
     waiting: list[JobView]
     leftovers: list[TaskView]
     ended: list[int]  # deleted jobs that have ended
-    owners: dict[str, Owner]  # by name of the container
-
-
-class _ReadTask(NamedTuple):
-    """A task as it was read last. ``times`` are those of its row, which the view has on our own clock."""
-
-    stamp: Stamp
-    times: Mapping[str, datetime | None]
-    view: TaskView
-    owner: Owner
+    owners: Mapping[str, Owner]  # by name of the container
 
 
 class WorldLoader:
@@ -83,13 +64,11 @@ class WorldLoader:
 
     def __init__(self) -> None:
         self.ledger = Ledger()
-        self._specs: dict[int, tuple[JobSpec, tuple[Demand, ...]]] = {}
-        self._shapes: dict[tuple[Demand, ...], tuple[Demand, ...]] = {}
-        self._jobs: dict[int, tuple[Stamp, JobView]] = {}
-        self._tasks: dict[int, _ReadTask] = {}
-        self._own: dict[datetime, datetime] = {}  # the time of day that a pass writes -> when it began
-        self._seen: tuple[object, ...] = ()
-        self._split: tuple[stamps.Split, ...] = ({}, {}, {})
+        self._times = clock.OwnTimes()
+        self._jobs, self._tasks = KnownJobs(self._times), KnownTasks(self._times)
+        self._moved: set[int] = set()  # ids of jobs that differ from those in the rows
+        self._live: dict[int, LiveJob] = {}
+        self._waiting: dict[int, JobView] = {}
         self._rows = _ReadRows([], [], [], [], {})
         self._others: dict[str, Owner] = {}  # of containers whose tasks are not in the picture
         self._looked: tuple[_ReadRows | None, dict[str, Mapping[str, ContainerStatus]]] = None, {}
@@ -105,9 +84,7 @@ class WorldLoader:
 
     def writes(self, time_of_day: datetime, began: datetime) -> None:
         """Note that a pass which began at ``began`` writes this time of day into the rows that it changes."""
-        self._own[time_of_day] = began
-        if len(self._own) > _OWN_PASSES:
-            del self._own[next(iter(self._own))]
+        self._times.note(time_of_day, began)
 
     def idles(self, after: Idlings) -> None:
         self._idlings = after  # the scheduler alone writes what reservations keep idle, so that is read once
@@ -177,9 +154,7 @@ class WorldLoader:
 
     def _read_world(self, now: datetime) -> World:
         """What the rows say."""
-        jobs, tasks, leftovers, decided = stamps.of_jobs(), stamps.of_tasks(), stamps.of_leftovers(), _decided()
-        if (seen := (jobs, tasks, leftovers, decided)) != self._seen:
-            self._rows, self._seen = self._read(jobs, tasks, leftovers, decided), seen
+        self._learn_rows()
         self._rests.learn(rests.load(), timezone.now(), now)
         if self._rows.waiting:
             self._past.learn(holdings.used_lately(self._rows.waiting), timezone.now(), now)
@@ -204,33 +179,31 @@ class WorldLoader:
             named=named_gpus(nodes),
         )
 
-    def _read(self, jobs: Stamps, tasks: Stamps, leftovers: Stamps, decided: Decided) -> _ReadRows:
-        of_jobs, of_tasks, of_leftovers = map(stamps.by_id, (jobs, tasks, leftovers), self._split)
-        living = {id: stamp for id, stamp in of_jobs.items() if stamps.state_of_job(stamp) in _LIVE}
-        views = self._read_jobs(living)
-        for at, job in enumerate(views):
-            if job.id in decided:
-                views[at] = replace(job, decided=decided[job.id][0], grace=decided[job.id][1])
-        self._read_tasks({**of_tasks, **of_leftovers})
-        by_job: dict[int, list[TaskView]] = {}
-        for id in of_tasks:
-            if id in self._tasks:
-                view = self._tasks[id].view
-                by_job.setdefault(view.job_id, []).append(view)
-        pairs = {pair[0].id: pair for pair in self._rows.live}
-        live: list[LiveJob] = []
-        for job in views:
-            if job.state is JobState.RUNNING:
-                pair, before = (job, by_job.get(job.id, [])), pairs.get(job.id)
-                is_same = before is not None and before[0] is job and before[1] == pair[1]
-                live.append(before if before is not None and is_same else pair)
-        return _ReadRows(
-            live=live,
-            waiting=[job for job in views if job.state is JobState.WAITING],
-            leftovers=[self._tasks[id].view for id in of_leftovers if id in self._tasks],
-            ended=[id for id in of_jobs if id not in living],
-            owners={task.view.container_name: task.owner for task in self._tasks.values() if task.view.container_name},
+    def _learn_rows(self) -> None:
+        """Bring the rows up to date. What moved is kept until all of it is known."""
+        self._moved |= self._jobs.learn()
+        of_tasks, is_other = self._tasks.learn()
+        self._moved |= of_tasks
+        if not (self._moved or is_other):
+            return
+        live, waiting, is_live_other, is_waiting_other = self._live, self._waiting, False, False
+        for id in self._moved:
+            job, pair = self._jobs.of.get(id), live.get(id)
+            if job is not None and job.state is JobState.RUNNING:
+                tasks = [task for _, task in sorted(self._tasks.of_job.get(id, {}).items())]
+                pair = pair if pair is not None and pair[0] is job and pair[1] == tasks else (job, tasks)
+            else:
+                pair = None
+            is_live_other |= _put(live, id, pair)
+            is_waiting_other |= _put(waiting, id, job if pair is None else None)
+        self._rows = _ReadRows(
+            live=[live[id] for id in sorted(live)] if is_live_other else self._rows.live,
+            waiting=[waiting[id] for id in sorted(waiting)] if is_waiting_other else self._rows.waiting,
+            leftovers=[view for id in sorted(self._tasks.leftovers) if (view := self._tasks.view(id)) is not None],
+            ended=sorted(self._jobs.ended),
+            owners=dict(self._tasks.owners),
         )
+        self._moved = set()
 
     def _owners_of(self, looks: Mapping[str, Look]) -> Mapping[str, Owner]:
         """The owners of the containers seen, by name. A container of none of the tasks in the picture names its task by
@@ -257,83 +230,16 @@ class WorldLoader:
         self._looked = self._rows, shown
         return self._owners
 
-    def _read_jobs(self, living: Mapping[int, Stamp]) -> list[JobView]:
-        """The jobs, in their order. A job that is gone by the time it is read is left out."""
-        changed = _changed(self._jobs, living)
-        self._read_specs(living.keys())
-        for some in chunks(changed):
-            jobs = with_ids(Job.objects.all(), some).annotate(**columns.ASKED)
-            rows = list(jobs.values(*columns.JOB))
-            before = earlier.of([row["id"] for row in rows if row["attempt_number"] > 1])
-            for row in rows:
-                view = self._view(row, before.get(row["id"], NOTHING_EARLIER), timezone.now(), clock.monotonic_now())
-                self._jobs[row["id"]] = living[row["id"]], view
-        return [self._jobs[id][1] for id in living if id in self._jobs]
 
-    def _read_tasks(self, by_id: Mapping[int, Stamp]) -> None:
-        changed = _changed(self._tasks, by_id)
-        for some in chunks(changed):
-            rows = list(with_ids(Task.objects.all(), some).values(*columns.TASK))
-            read_at = clock.monotonic_now()
-            for row in rows:
-                self._tasks[row["id"]] = self._task(row, by_id[row["id"]], read_at)
-
-    def _task(self, row: dict[str, Any], stamp: Stamp, read_at: datetime) -> _ReadTask:
-        before = self._tasks.get(row["id"])
-        times = {name: row[name] for name in _TASK_TIMES}
-        learnt: dict[str, datetime | None] = {}
-        for name, value in times.items():
-            if value is None:
-                learnt[name] = None
-            elif before is not None and before.times[name] == value:
-                learnt[name] = getattr(before.view, name)
-            elif name == "claimed_until":
-                learnt[name] = read_at + LEASE
-            elif name == "fact_at":
-                learnt[name] = read_at
-            elif name == "told_at":  # of a process that begins here the clock of the day has to do
-                learnt[name] = read_at if before else read_at - max(timezone.now() - value, timedelta())
-            else:
-                learnt[name] = self._own.get(value, read_at)
-        view = TaskView(**{**row, **learnt, "state": TaskState(row["state"])})
-        return _ReadTask(stamp, times, view, Owner(view.id, read_at))
-
-    def _read_specs(self, ids: Collection[int]) -> None:
-        for id in self._specs.keys() - ids:
-            del self._specs[id]
-        missing = [id for id in ids if id not in self._specs]
-        for some in chunks(missing):
-            for id, data in with_ids(Job.objects.all(), some).values_list("id", "spec"):
-                spec = JobSpec.from_json(data)
-                shape = demands(spec)
-                self._specs[id] = spec, self._shapes.setdefault(shape, shape)
-
-    def _view(self, row: dict[str, Any], before: Earlier, time_of_day: datetime, read_at: datetime) -> JobView:
-        not_before = max(filter(None, (row["not_before"], before.until)), default=None)
-        spec, shape = self._specs[row["id"]]
-        started = self._started(row, time_of_day, read_at)
-        most = spec.asked.max_run_seconds
-        read = {
-            "state": JobState(row["state"]),
-            "not_before": _after(not_before, time_of_day, read_at, retries.LONGEST_DELAY),
-            "parked_until": _after(row["parked_until"], time_of_day, read_at, PARK_FOR),
-            "started_at": started,
-            "saved_at": read_at - max(time_of_day - row["saved_at"], timedelta()) if row["saved_at"] else None,
-            "ends_by": started + timedelta(seconds=most) if started and most else None,
-        }
-        learnt_of = {"avoid": before.avoid | frozenset(spec.asked.avoid_nodes), "before": before.streak}
-        return JobView(**{**row, **read, **learnt_of}, spec=spec, demands=shape, port_offset=_PORT_OFFSET)
-
-    def _started(self, row: dict[str, Any], time_of_day: datetime, read_at: datetime) -> datetime | None:
-        """When the attempt of a running job was placed, on our own clock. What was learnt once stays, whatever is done
-        to the clock of the day."""
-        started: datetime | None = row["started_at"]
-        if started is None or row["state"] != JobState.RUNNING:
-            return None
-        before = self._jobs.get(row["id"])
-        if before and before[1].started_at and before[1].attempt_number == row["attempt_number"]:
-            return before[1].started_at
-        return self._own.get(started) or read_at - max(time_of_day - started, timedelta())
+def _put(known: dict[int, V], id: int, value: V | None) -> bool:
+    """Keep this value, if it is one, and return whether it is another object than the one before."""
+    if known.get(id) is value:
+        return False
+    if value is None:
+        del known[id]
+    else:
+        known[id] = value
+    return True
 
 
 def _spans(appointments: Iterable[AppointmentView], now: datetime) -> tuple[Span, ...]:
@@ -343,17 +249,6 @@ def _spans(appointments: Iterable[AppointmentView], now: datetime) -> tuple[Span
     return tuple(span.moved(shift) for span in next_spans(appointments, today))
 
 
-def _changed(known: dict[int, Any], by_id: Mapping[int, Stamp]) -> list[int]:
-    """The rows that are new or differ from those that are known, each with its stamp first. Rows that are gone are
-    forgotten."""
-    for id in known.keys() - by_id.keys():
-        del known[id]
-    return [id for id, stamp in by_id.items() if known.get(id, _NEW)[0] != stamp]
-
-
-_NEW: tuple[Stamp] = ((),)
-
-
 def policy() -> Policy:
     """The settings of the queue."""
     return Policy(reservations=settings.RESERVATIONS)
@@ -361,7 +256,7 @@ def policy() -> Policy:
 
 def named_gpus(nodes: Iterable[NodeView]) -> dict[str, int]:
     """How many GPUs of each type jobs that wait or run ask for by its name; not read, and empty, where the nodes have
-    one type. All of it is in one index, which SQLite uses as conditions are literals (jobs/scheduling/stamps.py)."""
+    one type. All of it is in one index, which SQLite uses as conditions are literals (rows/stamps.py beside this)."""
     if len({kind for node in nodes for _, kind in node.gpus}) < 2:
         return {}
     with connection.cursor() as cursor:
@@ -373,19 +268,6 @@ _NAMED = """
     SELECT gpu_type, sum(total_gpus) FROM jobs_job
     WHERE state IN ('WAITING', 'RUNNING') AND deleted_at IS NULL AND gpu_type > '' GROUP BY gpu_type
 """
-
-
-def _decided() -> Decided:
-    """Read by job how attempts end that are decided and of which something still runs, and the seconds of grace."""
-    winding_down = Attempt.objects.filter(decided_at__isnull=False, completed_at__isnull=True)
-    rows = winding_down.values_list("job_id", "exit", "grace")
-    return {job: (Exit.from_json(data["exit"]), grace) for job, data, grace in rows}
-
-
-def _after(until: datetime | None, time_of_day: datetime, read_at: datetime, most: timedelta) -> datetime | None:
-    """Return the end of a pause on our own clock. It is never longer than ``most``, whatever was done to the clock of
-    the day."""
-    return None if until is None else read_at + min(until - time_of_day, most)
 
 
 def _purgeable(ended: list[int]) -> list[int]:

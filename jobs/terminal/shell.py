@@ -8,6 +8,7 @@ What a window gets: bytes of the program, and JSON texts
                      may be idle and how many of them are left
     {"taken": n}     so many bytes that were typed have reached the engine
     {"left": n}      it ends in n seconds if nobody types
+    {"exit": n}      it has ended with this code
 What it sends: bytes that are typed, and
     {"resize": [columns, rows]}
     {"close": true}  the shell is not needed any more
@@ -151,6 +152,8 @@ class Shell:
                     await self._news.wait_for(self._has_room)
             code = await self._attached.exit_code()
             await self._shown()
+            if code is not None and self._view is not None:
+                await self._view.say({"exit": code})
         except RuntimeFault as fault:
             self._later(LOST, fault.sentence)
             return
@@ -208,6 +211,10 @@ class View:
     async def close(self, code: int, why: str) -> None:
         await self._window.close(code, why)
         await self._stop()
+
+    async def say(self, message: dict[str, Any]) -> None:
+        with suppress(Closed):
+            await self._window.send(json.dumps(message))
 
     def send_message(self, message: dict[str, Any]) -> None:
         """Send a message soon. Of fields that were not sent yet only the newest values go."""

@@ -42,6 +42,7 @@ for at in 0 1 2 3 4 5 6 7 8 9; do unset "LONGSHORE_FILE_$at"; done
 unset TINI_KILL_PROCESS_GROUP LONGSHORE_DEBUG_HOLD at
 export PAI_WORK_DIR="${PAI_WORK_DIR:-$PWD}" LANG="${LANG:-C.UTF-8}"
 [ ! -r /pai/secrets/job.sh ] || . /pai/secrets/job.sh
+[ -z "$2" ] || exec /bin/sh -c "$2"
 if command -v bash >/dev/null; then export PS1="\u@$1:\w\\$ "; exec bash; fi
 export PS1="$1:\$PWD# "
 exec /bin/sh
@@ -66,15 +67,17 @@ class Shells:
     def find(self, token: str) -> Shell | None:
         return self._shells.get(token)
 
-    async def open(self, caller: Caller, task: Task, columns: int, rows: int, ip: str | None) -> Shell:
-        """Start a shell. Raises Conflict when the user has as many as they may, NodeUnreachable when none can be
+    async def open(
+        self, caller: Caller, task: Task, columns: int, rows: int, ip: str | None, command: str = ""
+    ) -> Shell:
+        """Start a shell, or this command of one. Raises Conflict when the user has as many as they may, NodeUnreachable when none can be
         started."""
         if self._door is None:
             self._door = await relay.listen(self.owner, self.find)
         row = await in_thread(records.reserve, caller, task, self.owner, pool=pool)
         try:
             engine = await in_thread(runtime_for, task.node, pool=pool)
-            argv = ("/bin/sh", "-c", _SCRIPT, "sh", _PLAIN.sub("-", task.label))  # the last is for the prompt
+            argv = ("/bin/sh", "-c", _SCRIPT, "sh", _PLAIN.sub("-", task.label), command)  # of the prompt and what runs
             env = {"TERM": "xterm-256color", MARK: row.token}
             attached = await engine.attach(task.container_name, argv, env=env, columns=columns, rows=rows)
         except RuntimeFault as fault:

@@ -16,6 +16,7 @@ from typing import Any
 from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
+from base.core.bulk import values_of
 from base.hosts import predecessor
 from clusters.appointments.queries import spans
 from clusters.nodes.queries import Ledger
@@ -224,7 +225,7 @@ def _read(specs: Specs) -> tuple[list[WaitingJob], Scene[WaitingJob]]:
     rows = Job.objects.filter(state=JobState.WAITING, deleted_at__isnull=True).annotate(**columns.ASKED)
     rows = rows.annotate(moves=Exists(Job.objects.filter(_MOVING, state=JobState.RUNNING)))
     rows = rows.annotate(is_held=Exists(predecessor.rows()))
-    read_rows = list(rows.values_list(*columns.QUEUE, "moves", "is_held"))
+    read_rows = values_of(rows.values_list(*columns.QUEUE, "moves", "is_held"))
     waiting = [WaitingJob(**columns.by_name(values), specs=specs) for *values, _, _ in read_rows]
     specs.ids = [job.id for job in in_order(waiting)]
     columns.forget_others(waiting)
@@ -271,11 +272,11 @@ def _running(specs: Specs, holds: Mapping[str, Hold]) -> list[Runner[WaitingJob]
     """The running jobs with what their live tasks hold: two queries."""
     of_job: dict[int, list[Hold]] = {}
     live = Task.objects.filter(state__in=sorted(TASK_LIVE_STATES))
-    for id, job_id in live.values_list("id", "job_id"):
+    for id, job_id in values_of(live.values_list("id", "job_id")):
         if (hold := holds.get(str(id))) is not None:
             of_job.setdefault(job_id, []).append(hold)
     rows = Job.objects.filter(state=JobState.RUNNING).annotate(**columns.ASKED, is_decided=_DECIDED)
-    read_rows = list(rows.values_list(*columns.QUEUE, "is_decided"))
+    read_rows = values_of(rows.values_list(*columns.QUEUE, "is_decided"))
     jobs = [WaitingJob(**columns.by_name(values), specs=specs, is_decided=decided) for *values, decided in read_rows]
     specs.running = {job.id for job in jobs}
     return [Runner(job, tuple(of_job.get(job.id, ()))) for job in jobs]

@@ -24,6 +24,7 @@ from jobs.config.spec import JobSpec
 from jobs.models import Job
 from jobs.planning.lifecycle import JobState
 from jobs.planning.queue.scene import Runner
+from jobs.planning.queue.sentences import at_minute
 from jobs.planning.streak import Streak, streak
 from jobs.planning.turns import Move, Turn
 from jobs.waiting.changes import Change, smallest_changes
@@ -85,8 +86,8 @@ def reservation(turn: Turn[WaitingJob]) -> ReservedNodes:
     scene = turn.queue.scene
     idling = scene.idlings.get(turn.job.vc)
     if idling is not None and idling.job == turn.job.id and idling.lapses_at is not None:
-        lapses_at = idling.lapses_at.astimezone(scene.now.tzinfo)
-        sentence += f" If it idles on, others may use it for a time from {lapses_at:%H:%M} ({words.zone(lapses_at)})."
+        at = at_minute(idling.lapses_at, scene.now)
+        sentence += f" If it idles on, others may use it for a time from {at} ({words.zone(scene.now)})."
     return {"nodes": nodes, "sentence": sentence}
 
 

@@ -5,36 +5,61 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
 from django.contrib import auth, messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.debug import sensitive_post_parameters
 
 from base.accounts import services
+from base.accounts.scopes import SAYS
 from base.core.errors import BadRequest, LongshoreError, NotFound
-from base.core.words import whole
-from base.models import UserKey
+from base.core.words import count, whole
+from base.models import Identity, UserKey
+from clusters.users import entry
 from portal.shared.confirm import ask_to_confirm, question
-from portal.shared.guard import own_form
+from portal.shared.guard import own_form, own_post
 from portal.shared.viewer import user_of
 from portal.sign_in import passwords
+from portal.sign_in.providers import link_text
 
 DAYS = (7, 30, 90, 365)
 _DEFAULT_DAYS = 30
-_MOST_SHOWN = 200
+_CLIENTS = 20  # on a page
 
 
 @own_form
 @sensitive_post_parameters()
 def account(request: HttpRequest) -> HttpResponse:
-    """Context: ``error``. Fields: old_password, new_password, again. Says what changing the password ends."""
+    """Fields: old_password, new_password, again. Says what changing the password ends."""
     if request.method != "POST":
-        return render(request, "account/account.html", {"error": ""})
+        return _account_page(request)
     try:
         _change_password(request)
     except LongshoreError as error:
-        return render(request, "account/account.html", {"error": error.message}, status=error.status)
+        return _account_page(request, error)
     messages.success(request, "Your password is changed. Your API tokens and your other sessions are ended.")
+    return redirect("/account")
+
+
+def _account_page(request: HttpRequest, error: LongshoreError | None = None) -> HttpResponse:
+    """Context: ``error``, ``linked``: how they sign in beside a password, ``others``: how they could."""
+    user = user_of(request)
+    linked = list(Identity.objects.filter(user=user).order_by("provider"))
+    known = {identity.issuer for identity in linked}
+    page = {
+        "error": error.message if error else "",
+        "linked": [(identity, settings.SIGN_IN.get(identity.provider)) for identity in linked],
+        "others": [provider for provider in settings.SIGN_IN.values() if provider.issuer not in known],
+        "link": link_text(request) if settings.SIGN_IN else "",
+    }
+    return render(request, "account/account.html", page, status=error.status if error else 200)
+
+
+@own_post
+def unlink(request: HttpRequest, identity_id: int) -> HttpResponse:
+    entry.unlink(user_of(request), identity_id)
+    messages.success(request, "It no longer signs you in here.")
     return redirect("/account")
 
 
@@ -49,14 +74,14 @@ def _change_password(request: HttpRequest) -> None:
 
 @own_form
 def tokens(request: HttpRequest) -> HttpResponse:
-    """POST makes one. Fields: name, days."""
+    """POST makes one. Fields: name, days, scope (many)."""
     if request.method != "POST":
         return _tokens_page(request)
-    name, days = request.POST.get("name", ""), request.POST.get("days", "")
+    name, days, scopes = request.POST.get("name", ""), request.POST.get("days", ""), request.POST.getlist("scope")
     try:
-        token = services.create_token(user_of(request), name, whole(days, 5) or 0)
+        token = services.create_token(user_of(request), name, whole(days, 5) or 0, scopes)
     except LongshoreError as error:
-        return _tokens_page(request, error=error.message, name=name, chosen=days, code=error.status)
+        return _tokens_page(request, error=error.message, name=name, chosen=days, scopes=scopes, code=error.status)
     return _tokens_page(request, token=token, made=name.strip())
 
 
@@ -69,7 +94,7 @@ def revoke_token(request: HttpRequest, token_id: int) -> HttpResponse:
         else:
             messages.success(request, "The token had ended already.")
         return redirect("/account/tokens")
-    token = next((each for each in services.list_tokens(user) if each.pk == token_id), None)
+    token = services.live_tokens(user).filter(pk=token_id).first()
     if token is None:
         raise NotFound("You have no such token.")
     title = f"Revoke {token.name or 'the token of a client that signed in'}?"
@@ -79,18 +104,35 @@ def revoke_token(request: HttpRequest, token_id: int) -> HttpResponse:
     )
 
 
+@own_form
+def revoke_sign_ins(request: HttpRequest) -> HttpResponse:
+    """Field, of the address too: client."""
+    client = (request.POST if request.method == "POST" else request.GET).get("client", "").replace("\x00", "")
+    if request.method == "POST":
+        number = services.revoke_sign_ins(user_of(request), client)
+        messages.success(request, f"{count(number, 'token was', 'tokens were')} revoked.")
+        return redirect("/account/tokens")
+    effect = "It is refused at once, and can sign in again with the password. Your jobs go on."
+    asked = question(f"Revoke the tokens of {client or 'a client'}?", effect, "Revoke", keep="Keep them", client=client)
+    return ask_to_confirm(request, "/account/tokens", nav="account", **asked)
+
+
 def _tokens_page(
     request: HttpRequest, *, chosen: str = str(_DEFAULT_DAYS), code: int = 200, **more: Any
 ) -> HttpResponse:
-    """Tokens with a name come first: the others come from clients that sign in, and end by themselves."""
-    rows = sorted(services.list_tokens(user_of(request)), key=lambda token: not token.name)
+    """Tokens with a name, and a page of those of clients that sign in by themselves."""
+    user, at = user_of(request), whole(request.GET.get("page", ""), 6) or 1
+    clients = list(services.sign_ins(user)[(at - 1) * _CLIENTS : at * _CLIENTS + 1])
     page = {
         "nav": "account",
         "tab": "tokens",
-        "rows": rows[:_MOST_SHOWN],
-        "hidden": len(rows[_MOST_SHOWN:]),
+        "rows": list(services.live_tokens(user).exclude(name="")),
+        "clients": clients[:_CLIENTS],
+        "newer": f"?page={at - 1}#clients" if at > 1 else "",
+        "older": f"?page={at + 1}#clients" if len(clients) > _CLIENTS else "",
         "days": DAYS,
         "chosen": chosen,
+        "all_scopes": SAYS,
         **more,
     }
     return render(request, "account/tokens.html", page, status=code)

@@ -15,8 +15,8 @@ KINDS = {
     "refused": "Refused",
 }
 _BY_WORD = (  # the first word that the action begins with decides
-    ("refused", ("refused", "login failed")),
-    ("signin", ("login", "logout", "token")),
+    ("refused", ("refused", "login failed", "sign-in refused")),
+    ("signin", ("login", "logout", "token", "sign-in")),
     ("jobs", ("job", "place in the queue", "terminal", "web page")),
     ("nodes", ("node", "cluster")),
     ("vcs", ("virtual cluster",)),
@@ -27,10 +27,11 @@ _WORDS = {
     "login": "Signed in",
     "login failed": "Signed in",
     "logout": "Signed out",
+    "sign-in refused": "Signed in by a provider",
     "refused": "Asked for what is not theirs",
     "job.deleted": "Job deleted",
 }
-_RESULTS = {"login failed": "wrong password", "refused": "not allowed"}
+_RESULTS = {"login failed": "wrong password", "refused": "not allowed", "sign-in refused": "not let in"}
 _LONGEST = 200
 
 

@@ -64,6 +64,7 @@ def _operation(path: str, method: str, operation: dict[str, Any], shapes: dict[s
         "method": method.upper(),
         "path": path,
         "summary": operation.get("summary", ""),
+        "scope": next((names[0] for each in operation.get("security", []) for names in each.values() if names), ""),
         "text": operation.get("description", ""),
         "parameters": [{**each, "type": _type(each["schema"], shapes)} for each in operation.get("parameters", [])],
         "takes": ", ".join(body),

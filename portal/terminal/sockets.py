@@ -1,7 +1,8 @@
 """The WebSocket of a terminal: ``/terminal/<user>/<job>/<role>/<index>?attempt=&cols=&rows=``.
 
 Binary messages are the bytes of the terminal, texts are JSON (jobs/terminal/shell.py). A window that was there before
-sends ``shell`` (its token) and ``after`` (how many bytes it has), and gets the same shell again.
+sends ``shell`` (its token) and ``after`` (how many bytes it has), and gets the same shell again. With ``command`` it is
+that alone which runs, and no shell.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ import re
 
 from django.http import HttpRequest, QueryDict
 
+from base.accounts import scopes
 from base.accounts.callers import Caller
+from base.accounts.scopes import Scope
 from base.core.errors import LongshoreError
 from base.core.threads import in_thread
 from base.core.words import whole
@@ -38,7 +41,8 @@ async def serve(socket: Socket, request: HttpRequest, path: dict[str, str]) -> N
     shell, after = own_shells().find(row.token) if row is not None else None, None
     try:
         if shell is None:
-            shell = await own_shells().open(caller, task, columns, rows, ip_of(request))
+            command = query.get("command", "").replace("\x00", "")
+            shell = await own_shells().open(caller, task, columns, rows, ip_of(request), command)
         else:
             await shell.resize(columns, rows)
             after = _number(query.get("after")) if "after" in query else None
@@ -50,6 +54,7 @@ async def serve(socket: Socket, request: HttpRequest, path: dict[str, str]) -> N
 
 def _admitted(request: HttpRequest, path: dict[str, str]) -> tuple[Caller, Task, Terminal | None]:
     caller = caller_of(request)
+    scopes.require(caller.user, Scope.JOBS_SUBMIT)
     attempt = attempt_in(request.GET.get("attempt"))
     task = find(caller.user, path["username"], path["name"], path["role"], int(path["index"]), attempt)
     token = request.GET.get("shell", "")[:64].replace("\x00", "")

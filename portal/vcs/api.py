@@ -20,7 +20,7 @@ from base.core.values import V1Answer, absent, called
 from clusters.nodes.serializers import Resources
 from clusters.vcs import services
 from clusters.vcs.queries import VcView, load_vcs
-from clusters.vcs.rules import DEFAULT_VC, MOST_GRACE, MOST_HALF_LIFE, MOST_PRIORITY
+from clusters.vcs.rules import DEFAULT_VC, MOST_GRACE, MOST_HALF_LIFE, MOST_MIN_RUN, MOST_PRIORITY
 from portal.shared.api.bodies import Flag, Number, Quota, ShortText, V1Body, WholeNumber, invalid_value, read
 from portal.shared.api.openapi import Message, errors
 from portal.shared.api.v1 import V1View, fields, message_response, plain
@@ -34,6 +34,10 @@ _HALF_LIFE = (
     "Hours after which what a user used counts half as much for whose job is next; 0: only what they hold counts."
 )
 _GRACE = "The most seconds that its jobs may ask for, from the notice of their end on (extras.graceSeconds)."
+_MIN_RUN = (
+    "Minutes that a job which borrows runs before it is evicted for an owner, who waits so long; 0: none. Guests, and "
+    "jobs that say extras.preemptible, leave at any moment."
+)
 _NODES = "Names of the nodes that are its own; all others are the pool, which all virtual clusters share."
 MOST = 2**31 - 1
 
@@ -84,6 +88,7 @@ class VcObject(V1Answer):
     userPriority: int = called("row.user_priority", description=_PRIORITY)
     shareHalfLifeHours: int = called("row.share_half_life", description=_HALF_LIFE)
     graceSeconds: int = called("row.grace", description=_GRACE)
+    minRunMinutes: int = called("row.min_run", description=_MIN_RUN)
     logRetention: LogRetention = called("row")
 
 
@@ -117,6 +122,9 @@ class VcLimits(V1Body):
         default_factory=absent, ge=0, le=MOST_HALF_LIFE, alias="shareHalfLifeHours", description=_HALF_LIFE
     )
     grace: WholeNumber = Field(default_factory=absent, ge=0, le=MOST_GRACE, alias="graceSeconds", description=_GRACE)
+    min_run: WholeNumber = Field(
+        default_factory=absent, ge=0, le=MOST_MIN_RUN, alias="minRunMinutes", description=_MIN_RUN
+    )
     log_retention: RetentionChange = Field(default_factory=absent, description="Of logs that stay.")
 
     def settings(self) -> dict[str, Any]:
@@ -185,7 +193,8 @@ class OneVirtualCluster(V1View):
     )
     def put(self, request: Request, vc: str) -> Response:
         """What the body does not name stays. A body of nothing but `storeQuota`, `userCaps`, `userPriority`,
-        `shareHalfLifeHours`, `graceSeconds` and `logRetention` may also go to the virtual cluster `default`."""
+        `shareHalfLifeHours`, `graceSeconds`, `minRunMinutes` and `logRetention` may also go to the virtual cluster
+        `default`."""
         if vc == DEFAULT_VC and _is_of_default(request):
             user = user_of(request)
             services.change_settings(user, vc, read(VcLimits, request).settings())

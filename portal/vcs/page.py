@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -153,7 +153,11 @@ def one_line(lines: list[VcLine], name: str) -> VcLine:
 
 
 def panel(
-    line: VcLine, viewer: Viewer, form: VcForm | None = None, settings: SettingsForm | None = None
+    line: VcLine,
+    lines: Sequence[VcLine],
+    viewer: Viewer,
+    form: VcForm | None = None,
+    settings: SettingsForm | None = None,
 ) -> dict[str, Any]:
     """What stands below the list when one of them is open. Only admins see who may use it."""
     is_admin = viewer.is_admin
@@ -175,9 +179,23 @@ def panel(
         "form": form or VcForm(line.name, f"{line.view.row.capacity:g}", f"{line.view.row.max_capacity:g}"),
         "using": using,
         "granted": len(names),
+        "bounds": list(_bounds(line, lines)),
         "others": others[:MOST_PEOPLE],
         "more_others": len(others[MOST_PEOPLE:]),
     }
+
+
+def _bounds(line: VcLine, lines: Sequence[VcLine]) -> Iterator[str]:
+    """What minimum runs say of when borrowed room comes back."""
+    most = max((each for each in lines if each is not line), key=lambda each: each.view.row.min_run, default=line)
+    if most is not line and most.view.row.min_run:
+        least = words.duration(60 * most.view.row.min_run)
+        yield (
+            f"What others have borrowed of the guarantee of {line.name} comes back in {least} at most, and the time "
+            f"that they take to end: the minimum run of {most.name} is {least}."
+        )
+    if line.view.row.min_run:
+        yield f"What its own jobs borrow they keep for {words.duration(60 * line.view.row.min_run)} at least."
 
 
 def checked_form(form: VcForm, lines: list[VcLine], *, is_new: bool) -> VcForm:

@@ -39,6 +39,7 @@ class SettingsForm:
     user_priority: str = ""
     share_half_life: str = ""
     grace: str = ""
+    min_run: str = ""
     store_quota: str = ""
     log_days: str = ""
     log_gigabytes: str = ""
@@ -73,6 +74,7 @@ class SettingsForm:
             "user_priority": numbers["user_priority"] or 0,
             "share_half_life": HALF_LIFE if numbers["share_half_life"] is None else numbers["share_half_life"],
             "grace": USUAL_GRACE if numbers["grace"] is None else numbers["grace"],
+            "min_run": numbers["min_run"] or 0,
             "store_quota": words.quota_in(self.store_quota) if self.store_quota else None,
             "profile": self.profile or VirtualCluster.Profile.DEFAULT,
             "rdma": self.rdma,

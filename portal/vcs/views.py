@@ -43,7 +43,7 @@ def vcs(request: HttpRequest, name: str = "") -> HttpResponseBase:
             form = _save(request, form)
             if not form.errors:
                 return redirect("/vcs" if line else f"/vcs/{form.name}")
-    context = {**page, **(panel(line, viewer_of(request), form) if line else {"add": form or VcForm()})}
+    context = {**page, **(panel(line, page["lines"], viewer_of(request), form) if line else {"add": form or VcForm()})}
     # 200 for a check, also of a form with errors: nothing was refused, and htmx would not show a refusal.
     status = 400 if form and form.errors and not _only_check(request) else 200
     return render(request, "vcs/vcs.html", context, status=status)
@@ -51,9 +51,9 @@ def vcs(request: HttpRequest, name: str = "") -> HttpResponseBase:
 
 @own_form
 def vc_settings(request: HttpRequest, name: str) -> HttpResponseBase:
-    """Fields of the POST: gpu_guarantee, gpu_ceiling, user_gpus, user_jobs, user_priority, share_half_life, store_quota
-    (empty: none), profile, rdma, log_days, log_gigabytes, node (many). Of ``default`` only what is of users and logs
-    counts."""
+    """Fields of the POST: gpu_guarantee, gpu_ceiling, user_gpus, user_jobs, user_priority, share_half_life, grace,
+    min_run, store_quota (empty: none), profile, rdma, log_days, log_gigabytes, node (many). Of ``default`` only what is
+    of users and logs counts."""
     admin = admin_of(request)
     page = vcs_page(viewer_of(request))
     line = one_line(page["lines"], name)
@@ -68,7 +68,7 @@ def vc_settings(request: HttpRequest, name: str) -> HttpResponseBase:
         else:
             messages.success(request, f"The settings of {name} were saved.")
             return redirect(line.url)
-    context = {**page, **panel(line, viewer_of(request), settings=form)}
+    context = {**page, **panel(line, page["lines"], viewer_of(request), settings=form)}
     return render(request, "vcs/vcs.html", context, status=400)
 
 

@@ -71,7 +71,7 @@ def caller(request: Request) -> Delegation:
             return rights
         raise Unauthorized("The delegation token has expired or is not valid.")
     user = (
-        auth.user_by(request.headers.get("authorization", ""))
+        auth.user_by(request.headers.get("authorization", ""), request.address or None)
         or _by_session(request)
         or trusted_user(request.address, request.params.get("user.name", ""))
     )
@@ -82,7 +82,7 @@ def caller(request: Request) -> Delegation:
 
 def is_signed_in(authorization: str, cookies: str) -> bool:
     """Whether a bearer token or a session of the pages opens anything."""
-    return auth.user_by(authorization) is not None or _session_user(cookies) is not None
+    return auth.user_by(authorization, None) is not None or _session_user(cookies) is not None
 
 
 def _by_session(request: Request) -> User | None:

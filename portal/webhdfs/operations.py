@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from base.accounts import audit
+from base.accounts import audit, scopes
+from base.accounts.scopes import Scope
 from base.core.errors import BadRequest, Forbidden, LongshoreError
 from base.core.signals import about_jobs
 from base.files.store import delegation, open_store
@@ -39,6 +40,7 @@ def _respond(request: Request) -> Answer:
     rights = caller(request)
     name = rights.user.username
     try:
+        scopes.require(rights.user, _scope_of(request))
         if not rights.allows(request.op, request.path):
             raise Forbidden("This token was made for something else.")
         call = Call(name, rights.is_admin, KnownAccounts(), open_store(), request=request, rights=rights)
@@ -46,6 +48,12 @@ def _respond(request: Request) -> Answer:
     except Forbidden:
         audit.refused(name, request.path, request.op, ip=request.address or None, way="WebHDFS")
         raise
+
+
+def _scope_of(request: Request) -> Scope:
+    """A token that only reads may be renewed and cancelled by whoever reads."""
+    reads = request.method in ("GET", "HEAD") or request.op.endswith("DELEGATIONTOKEN")
+    return Scope.FILES_READ if reads else Scope.FILES_WRITE
 
 
 def _completed(request: Request) -> Request:

@@ -39,7 +39,7 @@ def test_what_is_given_is_kept_until_it_is_given_again(root: APIClient) -> None:
     caps = {"gpus": 2, "jobs": 5}
     logs = {"days": 30, "gigabytes": None}
     given = {"gpuGuarantee": 3, "gpuCeiling": 6, "dedicatedNodes": ["n2"], "userCaps": caps, "logRetention": logs}
-    given |= {"userPriority": 30, "shareHalfLifeHours": 0, "graceSeconds": 600}
+    given |= {"userPriority": 30, "shareHalfLifeHours": 0, "graceSeconds": 600, "minRunMinutes": 1440}
     assert put(root, "vision", vcCapacity=30, **{**given, "dedicatedNodes": []})[0] == 201
     assert put(root, "vision", vcCapacity=30, dedicatedNodes=["n2"])[0] == 201
     assert put(root, "vision", vcCapacity=40) == (201, {"message": "update vc: vision to capacity: 40 successfully"})
@@ -127,6 +127,10 @@ def test_nodes_of_a_deleted_one_are_of_the_pool_again(root: APIClient) -> None:
         (
             {"shareHalfLifeHours": -1},
             'child "shareHalfLifeHours" fails because ["shareHalfLifeHours" must be larger than or equal to 0]',
+        ),
+        (
+            {"minRunMinutes": 1441},
+            'child "minRunMinutes" fails because ["minRunMinutes" must be less than or equal to 1440]',
         ),
         ({"userPriority": None}, 'child "userPriority" fails because ["userPriority" must be a number]'),
         ({"profile": "root"}, 'child "profile" fails because ["profile" must be one of [default, pai]]'),

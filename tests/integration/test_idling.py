@@ -46,7 +46,8 @@ def test_others_start_after_a_time_and_all_pages_say_until_when(cluster: Cluster
     gang, small = waits
     assert (kept().job, kept().gpus, kept().most) == (gang.pk, 4, 8 * 1800.0)
     said = waiting_reason(gang, turn_of(gang))["reservation"]["sentence"]
-    assert "If it idles on, others may use it for a time from " in said
+    lapses_at = kept().at + timedelta(hours=1, seconds=59.999999)
+    assert f"If it idles on, others may use it for a time from {timezone.localtime(lapses_at):%H:%M} (" in said
     pass_time(cluster, 3500)
     assert states(cluster, gang, small) == ["WAITING"] * 2
     pass_time(cluster, 110)
@@ -54,7 +55,8 @@ def test_others_start_after_a_time_and_all_pages_say_until_when(cluster: Cluster
     until = kept().until
     assert until is not None and abs((until - timezone.now()).total_seconds() - 3600) < 60
     [blocker] = [each for each in turns_of([gang.pk])[gang.pk].blockers if each.kind == "lapsed"]
-    since, ended, again = (timezone.localtime(each) for each in (kept().since, until - timedelta(hours=1), until))
+    up = timedelta(seconds=59.999999)
+    since, ended, again = (timezone.localtime(each + up) for each in (kept().since, until - timedelta(hours=1), until))
     assert blocker.sentence.startswith("Room was kept for it from ")
     assert f"{since:%H:%M} to " in blocker.sentence and f"until {again:%H:%M}" in blocker.sentence
     assert " and idled 4 GPU-hours. Others may use it until " in blocker.sentence

@@ -18,6 +18,7 @@ from clusters.nodes.queries import Ledger
 from jobs import services
 from jobs.history import lengths
 from jobs.models import Job
+from jobs.planning.live import Standing
 from jobs.planning.planner import scene
 from jobs.planning.turns import Move, turns
 from jobs.scheduling import load
@@ -43,7 +44,7 @@ def rooms_of_the_pass(cluster: Cluster) -> dict[int, list[str]]:
     scheduler = cluster.scheduler
     seen = {name: watcher.look for name, watcher in cluster._watchers.items() if watcher.look}
     world = scheduler._loader.world(clock.monotonic_now(), seen, {})
-    decided = turns(world.waiting, scene(world, world.nodes), only_tried=True)
+    decided = turns(world.waiting, scene(world, world.nodes, lambda: Standing().runners(world)), only_tried=True)
     return {turn.job.id: turn.reservation.names for turn in decided if turn.reservation}
 
 

@@ -20,8 +20,8 @@ from base.models import LeaseRow
 from base.wakes.lease import PATIENCE, Fenced, Lease
 from jobs.models import Job
 from jobs.planning.lifecycle import JOB_END_STATES
-from jobs.scheduling import stamps
 from jobs.scheduling.loop import Scheduler
+from jobs.scheduling.rows.stamps import Stamps
 from tests.cluster import Cluster
 from tests.integration.test_simulation import History
 
@@ -147,8 +147,8 @@ def test_every_job_settles_and_nothing_is_done_twice(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     history = TwoSchedulers(cluster, seed)
-    of_tasks = stamps.of_tasks
-    monkeypatch.setattr(stamps, "of_tasks", lambda: history.between_two_reads() or of_tasks())
+    read = Stamps.read
+    monkeypatch.setattr(Stamps, "read", lambda of: history.between_two_reads() or read(of))
     for _ in range(STEPS):
         history.step()
     history.calm_now = True

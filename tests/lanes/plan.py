@@ -20,6 +20,7 @@ PARTS = (
     f"{_MAIN_JOB}::test_its_command_finds_every_variable_and_its_own_unmangled",
     f"{_MAIN_JOB}::test_the_log_of_each_attempt_is_kept_before_its_container_goes",
     f"{_MAIN_JOB}::test_a_running_one_outlives_the_portal_which_takes_it_up_again",
+    "tests/acceptance/test_command.py::test_a_folder_is_run_followed_and_ends_with_the_job_s_own_code",
     "tests/acceptance/test_docker_runtime.py::TestContract",
     "tests/acceptance/test_docker_runtime.py::TestFarWays",
     f"{_TWO_HOSTS}::test_code_logins_outputs_and_logs[hdfs]",
@@ -64,6 +65,7 @@ TOGETHER = (
     ("test_documents.py", "test_webhdfs_clients.py", "test_examples.py", "test_files_and_ssh.py", "test_pai_fs.py"),
     (
         "test_code_docker.py",
+        "test_command.py",
         "test_extras_docker.py",
         "test_hold_docker.py",
         "test_main_job.py",

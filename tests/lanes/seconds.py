@@ -18,6 +18,7 @@ _EXPECTED = {
     "test_chaos.py": 70,
     "test_check_cluster.py": 45,
     "test_code_docker.py": 35,
+    "test_command.py": 30,
     "test_docker_runtime.py": 80,
     "test_examples.py": 65,
     "test_files_and_ssh.py": 35,

@@ -20,7 +20,7 @@ CLUSTER = {"kept", "action", "name", "namespace", "selector", "port_from", "port
 FORMS = [
     ("/login", "/login", {"next", "username", "password", "remember"}),
     ("/account/keys", "/account/keys", {"key"}),
-    ("/account/tokens", "/account/tokens", {"name", "days"}),
+    ("/account/tokens", "/account/tokens", {"name", "days", "scope"}),
     ("/account", "/account", {"username", "old_password", "new_password", "again"}),
     ("/add-node", "/add-node", NODE | {each for name in PEM_FILES for each in (name, f"{name}_file")}),
     ("/add-cluster", "/add-cluster", CLUSTER | {"kubeconfig", "kubeconfig_file"}),

@@ -15,7 +15,9 @@ from django.test import Client
 from django.utils import timezone
 
 from base.accounts import tokens
-from base.models import AuditEvent, User
+from base.accounts.providers import oidc
+from base.accounts.providers.config import Provider
+from base.models import AuditEvent, Identity, SignInRule, User
 from clusters.engines.runtime import ContainerStatus, Phase
 from clusters.models import Node, VirtualCluster
 from jobs.checking import run
@@ -27,6 +29,7 @@ from portal.files import queries
 from tests.builders import fail_again, make_job, make_node
 from tests.helpers import LIMIT
 from tests.history import HOUR, held
+from tests.oidc_provider import OidcProvider
 from tests.pages.conftest import PHONE, SCREEN, Tab
 from tests.pages.test_diagnosis import FOUND
 from tests.pages.test_drafts import job as draft
@@ -87,6 +90,8 @@ ADMIN_PAGES = (
     "/check-cluster",
     "/jobs/alice/after/place",
     "/hosts",
+    "/admin/sign-in",
+    "/admin/sign-in/rules/new",
 )
 
 
@@ -168,7 +173,24 @@ def test_files_are_accessible(
         shown.check_everywhere(path, dark=dark)
 
 
-def test_it_is_accessible_to_guests(tab: Callable[..., Tab], alice: User) -> None:
+def test_signing_in_by_a_provider_is_accessible(tab: Callable[..., Tab], admin: User, settings: Any) -> None:
+    settings.SIGN_IN = two_providers()
+    for place, group in enumerate(("cluster-admins", LONG, ""), 1):
+        role = "admin" if place == 1 else ""
+        SignInRule.objects.create(place=place, provider="lab", group=group, vcs=["default"], priority=50, role=role)
+    known = {"issuer": settings.SIGN_IN["lab"].issuer, "seen_at": timezone.now(), "groups": ["vision", LONG]}
+    Identity.objects.create(user=admin, provider="lab", subject="1", **known)
+    shown = tab(admin)
+    for path, dark in by_turns(
+        "/admin/sign-in?provider=lab&user=admin",
+        f"/admin/sign-in/rules/{SignInRule.objects.get(place=2).pk}",
+        "/account",
+    ):
+        shown.check_everywhere(path, dark=dark)
+
+
+def test_it_is_accessible_to_guests(tab: Callable[..., Tab], alice: User, settings: Any) -> None:
+    settings.SIGN_IN = two_providers()
     a_cluster()
     shown = tab()
     for path, dark in by_turns("/login", "/", "/wall", "/jobs", "/vcs/default", "/jobs/alice/failed/config"):
@@ -198,6 +220,13 @@ _FONTS = """() => {
   }
   return { wrong, loaded: document.fonts.size };
 }"""
+
+
+def two_providers() -> dict[str, Provider]:
+    """One of them does not answer."""
+    lab = OidcProvider("https://id.lab.example/realms/lab").settings(title="Lab account (Keycloak)")
+    oidc._of(lab["lab"]).fails = "since 13:58: its certificate is not believed"
+    return lab | OidcProvider(f"https://{LONG[:60]}.example").settings("university", title="University of Delft")
 
 
 def a_cluster() -> None:

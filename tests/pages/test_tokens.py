@@ -20,7 +20,7 @@ Count = Callable[[Callable[[], object]], int]
 
 
 def shown_token(client: Client, **form: str) -> str:
-    answer = client.post("/account/tokens", {"name": "laptop", "days": "30", **form})
+    answer = client.post("/account/tokens", {"name": "laptop", "days": "30", "scope": "*", **form})
     return str(answer.context["token"])
 
 
@@ -37,23 +37,61 @@ def test_it_shows_a_new_token_once_and_the_token_works(browse: Browse, alice: Us
 
 
 def test_it_lists_those_that_live_with_their_times(browse: Browse, alice: User, bob: User) -> None:
-    tokens.issue(alice, 3600)
-    tokens.issue(alice, 40 * 86400, "script")
+    for _ in range(3):
+        tokens.issue(alice, 3600, client="curl from 10.0.0.1")
+    tokens.issue(alice, 40 * 86400, "script", scopes="jobs:read files:read")
     tokens.issue(bob, 3600, "bobs")
-    ApiToken.objects.filter(name="script").update(last_used_at=timezone.now() - timedelta(hours=3))
+    used = {"last_used_at": timezone.now() - timedelta(hours=3), "used_from": "10.0.0.7"}
+    ApiToken.objects.filter(name="script").update(**used)
     page = browse(alice).get("/account/tokens")
-    assert [token.name for token in page.context["rows"]] == ["script", ""]
+    assert [token.name for token in page.context["rows"]] == ["script"]
+    assert [(each["client"], each["number"]) for each in page.context["clients"]] == [("curl from 10.0.0.1", 3)]
     said = page.content.decode()
-    for part in ("in 40 d", "in 1 h", "3 h ago", "never", "a client that signed in"):
+    for part in ("in 40 d", "in 1 h", "3 h ago", "10.0.0.7", "never", "jobs:read files:read", "curl from 10.0.0.1"):
         assert part in said, part
     assert "bobs" not in said
 
 
-@pytest.mark.parametrize("form", [{"name": " "}, {"name": "x" * 101}, {"days": "0"}, {"days": "9999"}, {"days": "²"}])
+def test_clients_that_sign_in_come_in_pages_and_are_revoked_together(browse: Browse, alice: User, bob: User) -> None:
+    for number in range(21):
+        tokens.issue(alice, 3600, client=f"curl from 10.0.0.{number}")
+    theirs, others = tokens.issue(alice, 3600, client="robot"), tokens.issue(bob, 3600, client="robot")
+    named = tokens.issue(alice, 3600, "laptop")
+    first, second = (browse(alice).get(f"/account/tokens?page={page}") for page in (1, 2))
+    assert [len(page.context["clients"]) for page in (first, second)] == [20, 2]
+    assert (first.context["older"], second.context["older"], second.context["newer"]) == (
+        "?page=2#clients",
+        "",
+        "?page=1#clients",
+    )
+    asked = browse(alice).get("/account/tokens/clients/revoke?client=robot")
+    assert "Revoke the tokens of robot?" in asked.content.decode() and tokens.user_of(theirs) == alice
+    browse(alice).post("/account/tokens/clients/revoke", {"client": "robot"})
+    assert [tokens.user_of(each) for each in (theirs, others, named)] == [None, bob, alice]
+
+
+def test_a_token_has_the_scopes_that_were_chosen(browse: Browse, alice: User) -> None:
+    form = {"name": "ci", "days": "7", "scope": ["jobs:submit", "jobs:read"]}
+    token = browse(alice).post("/account/tokens", form).context["token"]
+    assert (ApiToken.objects.get().scopes, tokens.user_of(token)) == ("jobs:read jobs:submit", alice)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"name": " "},
+        {"name": "x" * 101},
+        {"days": "0"},
+        {"days": "9999"},
+        {"days": "²"},
+        {"scope": []},
+        {"scope": "jobs:all"},
+    ],
+)
 def test_it_refuses_a_bad_name_or_time_and_keeps_what_was_typed(
     browse: Browse, alice: User, form: dict[str, str]
 ) -> None:
-    answer = browse(alice).post("/account/tokens", {"name": "laptop", "days": "30", **form})
+    answer = browse(alice).post("/account/tokens", {"name": "laptop", "days": "30", "scope": "*", **form})
     assert answer.status_code == 400
     assert answer.context["error"]
     assert answer.context["name"] == form.get("name", "laptop")
@@ -97,6 +135,7 @@ def test_its_queries_do_not_grow(browse: Browse, alice: User, count_queries: Cou
     few = count_queries(lambda: client.get("/account/tokens"))
     for number in range(20):
         tokens.issue(alice, 3600, f"token {number}")
+        tokens.issue(alice, 3600, client=f"client {number}")
     assert count_queries(lambda: client.get("/account/tokens")) == few
 
 
@@ -107,6 +146,7 @@ def test_it_is_made_and_revoked_in_a_browser(tab: Callable[..., Tab], alice: Use
     page = shown.open("/account")
     page.get_by_role("navigation", name="Account").get_by_role("link", name="API tokens").click()
     page.fill("#t-name", "laptop")
+    page.get_by_label("jobs:read").check()
     page.get_by_role("button", name="Make token").click()
     assert re.fullmatch(r"[\w-]+\.[\w-]+\.[\w-]+", page.locator("#token").inner_text())
     copy = page.get_by_role("button", name="Copy the token")

@@ -238,6 +238,7 @@ SETTINGS = {
     "user_jobs": "5",
     "user_priority": "30",
     "share_half_life": "0",
+    "min_run": "30",
     "store_quota": "100g",
     "profile": "pai",
     "rdma": "1",
@@ -253,7 +254,12 @@ def test_admins_change_its_settings_and_see_them(browse: Browse, admin: User, al
     assert "The settings of nlp were saved." in answer.content.decode()
     vc.refresh_from_db()
     assert (vc.gpu_guarantee, vc.gpu_ceiling, vc.user_gpus, vc.user_jobs, vc.store_quota) == (3, 6, 2, 5, 100 << 30)
-    assert (vc.user_priority, vc.share_half_life) == (30, 0)
+    assert (vc.user_priority, vc.share_half_life, vc.min_run) == (30, 0, 30)
+    assert "What its own jobs borrow they keep for 30 min at least." in text(browse(alice), "/vcs/nlp")
+    assert (
+        "What others have borrowed of the guarantee of default comes back in 30 min at most, and the time that they "
+        "take to end: the minimum run of nlp is 30 min."
+    ) in text(browse(alice), "/vcs/default")
     assert (vc.profile, vc.rdma, [node.name for node in vc.dedicated_nodes.all()]) == ("pai", True, ["n2"])
     form = browse(admin).get("/vcs/nlp").context["settings"]
     assert (form.gpu_guarantee, form.store_quota, form.profile, form.nodes) == ("3", "100g", "pai", ("n2",))
@@ -262,12 +268,12 @@ def test_admins_change_its_settings_and_see_them(browse: Browse, admin: User, al
     assert (line.view.guaranteed, line.view.most) == (50, 80)
     assert "Settings of nlp" not in text(browse(alice), "/vcs/nlp")
     nothing = dict.fromkeys(
-        ("gpu_guarantee", "gpu_ceiling", "user_gpus", "user_jobs", "user_priority", "share_half_life"), ""
+        ("gpu_guarantee", "gpu_ceiling", "user_gpus", "user_jobs", "user_priority", "share_half_life", "min_run"), ""
     )
     browse(admin).post("/vcs/nlp/settings", {**nothing, "profile": "default"})
     vc.refresh_from_db()
     assert (vc.gpu_guarantee, vc.store_quota, vc.profile, vc.rdma) == (None, None, "default", False)
-    assert (vc.user_priority, vc.share_half_life) == (0, 24)
+    assert (vc.user_priority, vc.share_half_life, vc.min_run) == (0, 24, 0)
     assert not vc.dedicated_nodes.exists()
 
 

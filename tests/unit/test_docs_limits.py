@@ -43,7 +43,7 @@ ROWS = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|", (USE / "limits.md").read_te
         ("drafts", (drafts.MOST, drafts.KEPT.days)),
         ("templates", (templates.MOST,)),
         ("wrong passwords", (settings.AXES_FAILURE_LIMIT,)),
-        ("API tokens", (services.MOST_TOKEN_DAYS,)),
+        ("API tokens", (services.MOST_TOKENS, services.MOST_TOKEN_DAYS)),
         ("public ssh keys", (services.MOST_KEYS,)),
         ("terminals at once", (settings.TERMINALS,)),
         ("seconds without a key", (settings.TERMINAL_IDLE,)),

@@ -12,12 +12,15 @@ from hypothesis import strategies as st
 from clusters.placement.shares import Right
 from jobs.planning.queue.idling.rule import Idling
 from jobs.planning.queue.lengths import Lengths, LikeJobs
+from jobs.planning.queue.sentences import of_lapse
 from jobs.planning.turns import Move
+from tests.helpers import in_gate
 from tests.unit.queue_model import NOW, Play, shape
 from tests.unit.test_adversaries import ENDLESS, cluster, job, keep_busy, used_by
 
 DAY, STEP = 24 * 3600, 600
 HOUR = 3600
+LONG = (25 if in_gate() else 100) * DAY
 HALF = 0.52  # as it is only seen ten minutes later that it is enough
 
 
@@ -31,15 +34,15 @@ def hog(own: int = 4, **rights: Right) -> Play:
 
 
 def test_a_gang_that_can_never_gather_idles_half_of_the_time_at_most() -> None:
-    """For a hundred days: jobs that borrow come without end, and the gang of all GPUs waits behind endless ones."""
+    """Jobs that borrow come without end, and the gang of all GPUs waits behind endless ones."""
     play, idle, longest, before = hog(), 0, 0, 0
-    for at in range(100 * DAY // STEP):
+    for at in range(LONG // STEP):
         keep_busy(play, "c", 8, 1000 * at + 1000, seconds=HOUR)
         play.step(STEP)
         before = before + 1 if 8 - used_by(play, "c") else 0
         idle, longest = idle + 8 - used_by(play, "c"), max(longest, before)
-    part = idle / 8 / (100 * DAY / STEP)
-    print(f"idle: {part:.0%} of 100 days, {longest * STEP / HOUR:.1f} h at once")
+    part = idle / 8 / (LONG / STEP)
+    print(f"idle: {part:.0%} of {LONG // DAY} days, {longest * STEP / HOUR:.1f} h at once")
     assert part <= HALF
     assert longest * STEP <= 2.5 * HOUR, "16 GPUs times 30 min, which is what 8 GPUs idle in an hour, once gathered"
     assert play.idlings["a"].job == 100
@@ -49,13 +52,13 @@ def test_whoever_sends_the_gang_anew_or_has_ten_of_them_idles_no_more() -> None:
     for others in (0, 9):
         play, idle = hog(), 0
         play.waiting += [job(101 + at, "a", shape=shape(2, 8), since=f"0{at}") for at in range(others)]
-        for at in range(20 * DAY // STEP):
+        for at in range(LONG // 5 // STEP):
             keep_busy(play, "c", 8, 1000 * at + 1000, seconds=HOUR)
             play.step(STEP)
             if not others:
                 play.waiting = [replace(one, id=one.id + 1) if one.vc == "a" else one for one in play.waiting]
             idle += 8 - used_by(play, "c")
-        part = idle / 8 / (20 * DAY / STEP)
+        part = idle / 8 / (LONG / 5 / STEP)
         print(f"idle: {part:.0%} with {others} others")
         assert part <= HALF
 
@@ -111,10 +114,19 @@ def test_it_says_until_when_it_was_kept_and_comes_back() -> None:
         assert (turn.lapse is None) == (turn.move is Move.RESERVE)
         said += [each.sentence for each in turn.blockers if each.kind == "lapsed"] if turn.lapse else ["kept"]
     lapsed = (
-        "Room was kept for it from 12:10 to 13:20 and idled 8 GPU-hours. Others may use it until 14:28 (UTC), then "
+        "Room was kept for it from 12:10 to 13:20 and idled 8 GPU-hours. Others may use it until 14:29 (UTC), then "
         "it is kept again."
     )
     assert said == [*["kept"] * 7, *[lapsed] * 7, *["kept"] * 4]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "says"),
+    [(0, "12:00"), (1, "12:01"), (59.9, "12:01"), (60, "12:01"), (12 * HOUR - 1, "2026-11-21 00:00")],
+)
+def test_it_is_not_kept_again_before_the_minute_that_is_told(seconds: float, says: str) -> None:
+    one = Idling(1, (), NOW, NOW, 0, 9.0, 9.0, 60.0, 1, NOW + timedelta(seconds=seconds))
+    assert f"Others may use it until {says} (UTC)" in of_lapse(one, "it", NOW)
 
 
 @given(st.lists(st.tuples(st.integers(-3 * HOUR, 3 * HOUR), st.integers(0, 8), st.booleans()), max_size=30))

@@ -7,11 +7,15 @@ import pstats
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
+from random import Random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from clusters.placement.shares import Right, pool_totals, quotas
-from jobs.planning.queue.users.shares import UserLines, UserShares
+from jobs.planning.queue.users.lines import UserLines, WaitingLines
+from jobs.planning.queue.users.shares import UserShares
 from jobs.planning.queue.users.used_lately import UsedLately, after_use, counts
 from jobs.planning.turns import Move, Turn, turns
 from tests.unit.queue_model import NOW, Play, Played, node, shape
@@ -137,10 +141,10 @@ def test_what_still_runs_counts_as_if_it_had_just_ended() -> None:
 
 
 LOADS = {
-    "many small jobs": {"ann": many("ann", 900, 1), "ben": many("ben", 900, 2000)},
-    "one has gangs": {"ann": many("ann", 900, 1), "ben": many("ben", 900, 2000, gpus=2, tasks=2)},
-    "one has a sweep of short ones": {"ann": many("ann", 900, 1, seconds=240), "ben": many("ben", 900, 2000)},
-    "one has long ones": {"ann": many("ann", 900, 1), "ben": many("ben", 900, 2000, seconds=3600)},
+    "many small jobs": {"ann": many("ann", 400, 1), "ben": many("ben", 400, 2000)},
+    "one has gangs": {"ann": many("ann", 400, 1), "ben": many("ben", 400, 2000, gpus=2, tasks=2)},
+    "one has a sweep of short ones": {"ann": many("ann", 400, 1, seconds=240), "ben": many("ben", 400, 2000)},
+    "one has long ones": {"ann": many("ann", 400, 1), "ben": many("ben", 400, 2000, seconds=3600)},
 }
 
 
@@ -148,7 +152,7 @@ LOADS = {
 def test_whatever_jobs_two_users_have_each_gets_about_half(case: str) -> None:
     made = play(4, 4)
     made.waiting = [one for jobs in LOADS[case].values() for one in jobs]
-    got = ran(made, 6 * 3600)
+    got = ran(made, 6 * 3600, 120)
     assert got["ann"] == pytest.approx(got["ben"], rel=0.15)
 
 
@@ -216,7 +220,7 @@ def test_a_pass_over_very_many_jobs_of_many_users_looks_at_each_once() -> None:
     """10,000 jobs of 100 users: nothing is sorted anew where one is placed."""
     shares = UserShares({"gpu": 100.0})
     waiting = [job(at, f"u{at % 100}") for at in range(10_000)]
-    lines = UserLines(waiting, shares)
+    lines = UserLines(WaitingLines(waiting).of_vc["a"], shares)
     looks = Counter[str]()
 
     class Counted(dict[str, float]):
@@ -254,3 +258,20 @@ def calls(users: int) -> int:
 
 def test_a_hundred_users_cost_little_more_than_one() -> None:
     assert calls(100) < 1.25 * calls(1)
+
+
+@given(chance=st.randoms(use_true_random=False), steps=st.integers(2, 6))
+def test_lines_that_are_kept_are_those_made_anew(chance: Random, steps: int) -> None:
+    """Jobs come, go, are moved, and are asked to stop, between one pass and the next."""
+    kept, waiting = WaitingLines[Played](), list[Played]()
+    for step in range(steps):
+        waiting = [one for one in waiting if chance.random() < 0.7]
+        waiting = [replace(one, priority=1) if chance.random() < 0.1 else one for one in waiting]
+        waiting = [replace(one, keeps_turn=True) if chance.random() < 0.1 else one for one in waiting]
+        waiting = [replace(one, stopping=True) if chance.random() < 0.1 else one for one in waiting]
+        waiting += [job(100 * step + at, chance.choice("uvw"), vc=chance.choice("ab")) for at in range(5)]
+        chance.shuffle(waiting)
+        kept.learn(waiting)
+        anew = WaitingLines(waiting)
+        assert (kept.of_vc, kept.ending) == (anew.of_vc, anew.ending)
+        assert sum(len(line) for of in kept.of_vc.values() for line in of.values()) + len(kept.ending) == len(waiting)

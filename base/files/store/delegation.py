@@ -28,7 +28,7 @@ from base.core.signals import about_jobs
 from base.models import ApiToken, User
 
 RENEWED, LONGEST = timedelta(days=1), timedelta(days=7)  # as HDFS has them
-NAME = "WebHDFS"  # its name among the API tokens, where its user can revoke it
+NAME = "WebHDFS"  # of the client among the API tokens, where its user can revoke it
 
 _ALGORITHM = "HS256"
 _AUDIENCE = "webhdfs"
@@ -66,7 +66,8 @@ def grant(user: User) -> str:
     """A token for all that the user may do. It holds for the time RENEWED."""
     now = timezone.now().replace(microsecond=0)
     token_id = secrets.token_urlsafe(24)
-    row = {"id_hash": ApiToken.hash_id(token_id), "name": NAME, "expires_at": now + RENEWED}
+    scopes = " ".join(sorted(user.scopes or ()))  # those of the token that asks for this one
+    row = {"id_hash": ApiToken.hash_id(token_id), "client": NAME, "scopes": scopes, "expires_at": now + RENEWED}
     ApiToken.objects.create(user=user, **row)
     return _sign(user.username, {"exp": int((now + LONGEST).timestamp()), "jti": token_id})
 

@@ -13,6 +13,7 @@ from clusters.placement.fit import Blocker
 from jobs.planning.queue import sentences
 from jobs.planning.queue.idling.rule import Idling
 from jobs.planning.queue.lines import Queue
+from jobs.planning.queue.reservations import Reservation
 from jobs.planning.queue.scene import JobT, Runner
 
 MOST_NAMED = 3
@@ -27,6 +28,7 @@ class WaitingTurn(Protocol[JobT]):
     error: Exception | None
     victims: Sequence[Runner[JobT]]
     awaits: bool
+    reservation: Reservation[JobT] | None
     ceiling: Sequence[str]
     cap: Sequence[str]
     owners: Sequence[str]
@@ -52,6 +54,8 @@ def rules(turn: WaitingTurn[JobT]) -> list[Blocker]:
         blockers.append(sentences.rests(job, queue.scene.rests.get(job.username), queue.displaced, now))
     if turn.victims or turn.awaits:
         blockers.append(sentences.evicting(turn.victims))
+    if turn.reservation is not None and turn.reservation.spared:
+        blockers.append(sentences.spared(turn.reservation, queue.scene))
     if turn.ceiling:
         blockers.append(ceiling(job, turn.ceiling, queue, turn.behind))
     if turn.cap:

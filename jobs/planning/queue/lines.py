@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import cached_property
 from itertools import islice
 from math import inf
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import Generic
 
 from clusters.placement.fit import Blocker, Demand, NodeView, Placement, with_tasks
@@ -21,21 +21,22 @@ from jobs.planning.queue.idling.rule import Idling
 from jobs.planning.queue.reservations import Reservation
 from jobs.planning.queue.scene import JobT, Runner, Scene, SchedulableJob
 from jobs.planning.queue.sentences import beside_reservations, missing
-from jobs.planning.queue.users.shares import PlacesInLine, UserLines, UserShares
-
-BY_SUBMISSION = attrgetter("since", "id")
-
-
-def ending(waiting: Iterable[JobT]) -> list[JobT]:
-    """Return the waiting jobs that will never start: asked to stop, deleted, too large for every registered node, or
-    behind a job that did not succeed."""
-    return [job for job in waiting if job.stopping or job.deleted or job.never or job.unmet]
+from jobs.planning.queue.users.lines import (
+    BY_AGE,
+    Line,
+    PlacesInLine,
+    UserLines,
+    WaitingLines,
+    in_one,
+    is_ending,
+    users_of,
+)
+from jobs.planning.queue.users.shares import UserShares
 
 
 def in_order(waiting: Sequence[JobT]) -> list[JobT]:
     """Return the jobs that want a turn, by priority, then in the order of submission."""
-    gone = {job.id for job in ending(waiting)}
-    jobs = sorted((job for job in waiting if job.id not in gone) if gone else waiting, key=BY_SUBMISSION)
+    jobs = sorted((job for job in waiting if not is_ending(job)), key=BY_AGE)
     if any(job.priority for job in jobs):
         jobs.sort(key=lambda job: -job.priority)
     return jobs
@@ -51,12 +52,12 @@ class VcQueue(Generic[JobT]):
     their turn. Where they are of several users, whose is next is found out when it comes to that: ``jobs`` has that one
     alone then, and ``lines`` the others."""
 
-    def __init__(self, vc: str, jobs: list[JobT], queue: Queue[JobT]) -> None:
+    def __init__(self, vc: str, lines: Mapping[Line, Sequence[JobT]], queue: Queue[JobT]) -> None:
         self.vc, self.queue = vc, queue
         self.at = 0  # of the job whose turn is next
         self.quota = quota = queue.scene.quota(vc)
-        self.lines = self._lines(jobs) if len({job.place_of or job.username for job in jobs}) > 1 else None
-        self.jobs = [] if self.lines else jobs
+        self.lines = self._lines(lines) if len(users_of(lines)) > 1 else None
+        self.jobs = [] if self.lines else in_one(lines)
         self._before = self.lines and self.lines.copy(self.lines.shares.copy())  # as it is before the first turn
         self._places: PlacesInLine[JobT] | None = None
         self.has_caps = quota.user_gpus is not None or quota.user_jobs is not None
@@ -120,11 +121,11 @@ class VcQueue(Generic[JobT]):
         except Exception:
             return {}  # its turn has the error
 
-    def _lines(self, jobs: list[JobT]) -> UserLines[JobT]:
+    def _lines(self, lines: Mapping[Line, Sequence[JobT]]) -> UserLines[JobT]:
         scene, quota, running = self.queue.scene, self.quota, self.queue.runners_of.get(self.vc, ())
         shares = UserShares.parts_of(quota.guarantee, scene.nodes)
         shares.add_all(running, scene.past(), self.vc, scene.rounded_now, quota.half_life)
-        return UserLines(jobs, shares)
+        return UserLines(lines, shares)
 
     @property
     def waits(self) -> bool:
@@ -230,13 +231,12 @@ class VcQueue(Generic[JobT]):
 class Queue(Generic[JobT]):
     """All waiting jobs and the Scene of one round of turns, for those who ask why a turn is as it is."""
 
-    def __init__(self, jobs: list[JobT], scene: Scene[JobT]) -> None:
+    def __init__(self, jobs: Sequence[JobT], scene: Scene[JobT], lines: WaitingLines[JobT] | None = None) -> None:
+        """``lines`` are those of the jobs, where they are known."""
         self.jobs, self.scene = jobs, scene
-        of_vc: dict[str, list[JobT]] = {}
-        for job in jobs:
-            of_vc.setdefault(job.vc, []).append(job)
+        of_vc = (lines or WaitingLines(jobs)).of_vc
         self.lines: dict[str, VcQueue[JobT]] = {}
-        self.lines |= {vc: VcQueue(vc, jobs, self) for vc, jobs in of_vc.items()}
+        self.lines |= {vc: VcQueue(vc, of_vc[vc], self) for vc in sorted(of_vc)}
         self.taken: list[tuple[JobT, Sequence[Placement]]] = []  # by the turns so far
         self.reservations: list[Reservation[JobT]] = []
         self.missed: list[JobT] = []  # of each shape that found no room, one

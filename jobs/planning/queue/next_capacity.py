@@ -23,13 +23,15 @@ from jobs.planning.queue.scene import JobT, Runner, holds_at
 class NextCapacity(Generic[JobT]):
     """``nodes`` has the node of each of the job's ``demands``, in which the types of GPUs are settled where the ceiling
     asks for that. ``moment`` is when the room is likely free, if that can be said. ``victims`` are the jobs evicted for
-    it; ``awaits`` says that those who hold it are ending already."""
+    it; ``awaits`` says that those who hold it are ending already. ``spared`` are those who leave at that moment, when
+    they have run for the minimum of their virtual cluster."""
 
     demands: Sequence[Demand]
     nodes: tuple[str, ...]
     moment: datetime | None
     victims: Sequence[Runner[JobT]] = ()
     awaits: bool = False
+    spared: Sequence[Runner[JobT]] = ()
 
 
 def room_to_come(
@@ -83,6 +85,7 @@ class _Search(Generic[JobT]):
         self.line, self.job, self.queue, self.scene = line, job, line.queue, line.queue.scene
         self.use: Amount = line.use  # of its virtual cluster, as far as it stays
         self.above: list[str] = []  # resources of the ceiling that were in the way
+        self.spares = any(quota.min_run for quota in self.scene.quotas.values())
 
     def found(self, untouched: FreeNodes) -> NextCapacity[JobT] | None:
         queue, job = self.queue, self.job
@@ -100,20 +103,41 @@ class _Search(Generic[JobT]):
         left = nodes_without(left, [hold for runner in going for hold in runner.holds])
         fit = Fit(job, untouched.copy(left), left, queue.reservations, self.scene.appointed.withheld(job))
         coming = self._without(fit, (), self.line.quota.ceiling, self._is_below) if going else None
-        for candidates in self._owed(guests, runners, gone) if reclaims else ():
-            coming = coming or self._without(fit, candidates, self.line.quota.guarantee, self._keeps)
+        if coming is None and reclaims:
+            coming = self._reclaimed(fit, self._owed(guests, runners, gone))
         if coming is None and guests:
             coming = self._without(fit, guests, self.line.quota.ceiling, self._is_below)
+        if coming is None and reclaims and self.spares:
+            coming = self._reclaimed(fit, self._owed(guests, runners, gone, with_spared=True))
         return coming or self._nearest(
             untouched, nodes_without(left, [hold for runner in guests for hold in runner.holds])
         )
 
+    def _reclaimed(self, fit: Fit[JobT], owed: Iterator[Sequence[Runner[JobT]]]) -> NextCapacity[JobT] | None:
+        """The room that others give back: now or, where one of them is spared yet, when all have run for long enough.
+        Until then it is gathered, and nobody leaves."""
+        for candidates in owed:
+            coming = self._without(fit, candidates, self.line.quota.guarantee, self._keeps)
+            if coming is not None:
+                spared = [each for each in coming.victims if reclaim.spared_until(each, self.scene)]
+                moment = max(map(self._leaves_at, coming.victims))
+                return replace(coming, victims=(), moment=moment, spared=spared) if spared else coming
+        return None
+
+    def _leaves_at(self, runner: Runner[JobT]) -> datetime:
+        return reclaim.spared_until(runner, self.scene) or self.scene.rounded_now
+
     def _owed(
-        self, guests: Sequence[Runner[JobT]], runners: Sequence[Runner[JobT]], gone: Collection[int]
+        self,
+        guests: Sequence[Runner[JobT]],
+        runners: Sequence[Runner[JobT]],
+        gone: Collection[int],
+        *,
+        with_spared: bool = False,
     ) -> Iterator[list[Runner[JobT]]]:
         """Yield the running jobs that may be evicted for a job with a right to its room, the first ones preferred:
-        ``guests``, those on its virtual cluster's own nodes, and who still borrows once they are gone; then without
-        those on its nodes."""
+        ``guests``, those on its virtual cluster's own nodes, and who still borrows once they are gone, at last those
+        that are spared yet; then without those on its nodes."""
         others = [runner for runner in runners if runner not in guests]
         ours = [runner for runner in reclaim.on_nodes_of(self.job.vc, others, self.scene) if runner.job.id not in gone]
         for known in [[*guests, *ours], guests] if ours else [guests]:
@@ -121,6 +145,10 @@ class _Search(Generic[JobT]):
             borrowers = [
                 runner for runner in reclaim.borrowers(self.job.vc, runners, away, self.scene) if runner not in guests
             ]
+            if with_spared:
+                borrowers.sort(key=self._leaves_at)
+            elif self.spares:
+                borrowers = [each for each in borrowers if not reclaim.spared_until(each, self.scene)]
             if ours or borrowers:
                 yield [*known, *borrowers]
 

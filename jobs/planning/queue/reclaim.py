@@ -3,7 +3,8 @@
 Guests leave for the job whose room they are on. Borrowers, the youngest jobs of a virtual cluster that uses more than
 its guarantee, leave for a job that stays within the guarantee of its own; before them those who run on nodes that are
 dedicated to that job's virtual cluster by now. Any other job that is within is never chosen. However often one was
-evicted, it is again where an owner has a right to its room; it borrows no sooner than after a rest that grows.
+evicted, it is again where an owner has a right to its room; it borrows no sooner than after a rest that grows. Where a
+virtual cluster has a minimum run, its borrowers leave once they have run for so long.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Generic
 
@@ -46,6 +47,15 @@ def may_reclaim(mine: str, scene: Scene[JobT]) -> bool:
         return True
     own = own_nodes(mine, scene.nodes)
     return bool(own) and any(hold.node in own and hold.vc != mine for hold in scene.holds())
+
+
+def spared_until(runner: Runner[JobT], scene: Scene[JobT]) -> datetime | None:
+    """When a borrower has run for the minimum of its virtual cluster; None where it leaves at any moment by now."""
+    least, job = scene.quota(runner.job.vc).min_run, runner.job
+    if not least or job.started_at is None or job.is_preemptible:
+        return None
+    until = job.started_at + timedelta(minutes=least)
+    return until if until > scene.rounded_now else None
 
 
 def own_nodes(mine: str, nodes: Sequence[NodeView]) -> frozenset[str]:

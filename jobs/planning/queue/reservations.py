@@ -20,7 +20,7 @@ from clusters.placement.fit import Demand, FreeNode, NodeView, Placement, Wanted
 from clusters.placement.free import FreeNodes
 from clusters.placement.shares import Hold
 from clusters.placement.topology import NEAREST, Domains, Topology
-from jobs.planning.queue.scene import JobT, Scene
+from jobs.planning.queue.scene import JobT, Runner, Scene
 
 Lack = tuple[int, int, int]  # GPUs, cores and MB that must still come free
 Rank = tuple[bool, datetime, Lack, float, str]  # of a node, with how much its GPUs are wanted: the smallest is nearest
@@ -34,13 +34,14 @@ class Reservation(Generic[JobT]):
     """Room that is reserved for a job: ``nodes`` has the node of each of its tasks, in the order of its demands.
     ``moment`` is when it is likely free, if that can be said of all jobs that hold it. ``yields`` says that its virtual
     cluster would be beyond its guarantee with the job: what is gathered for it is still there for those within
-    theirs."""
+    theirs. ``spared`` are those who leave for it at that moment, as they have then run for long enough."""
 
     job: JobT
     demands: Sequence[Demand]
     nodes: tuple[str, ...]
     moment: datetime | None = None
     yields: bool = False
+    spared: Sequence[Runner[JobT]] = ()
 
     @property
     def names(self) -> list[str]:

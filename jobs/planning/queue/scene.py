@@ -186,11 +186,6 @@ class SchedulableJob:
             return None
         return rest.until
 
-    def pauses(self, rests: Rests) -> list[datetime]:
-        """The moments from which on the clock alone may let it start."""
-        moments = self.not_before, self.parked_until, self.rests_until(rests)
-        return [moment for moment in moments if moment is not None]
-
     def would_end(self, now: datetime) -> datetime | None:
         """When it ends at the latest if it starts now."""
         return None if self.most_seconds is None else now + timedelta(seconds=self.most_seconds)

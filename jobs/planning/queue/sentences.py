@@ -86,6 +86,19 @@ def evicting(victims: Sequence[Runner[JobT]]) -> Blocker:
     return _with_names(lambda names: Blocker("evicting", _GIVES_BACK.format(names)), jobs, _others(jobs).capitalize())
 
 
+def spared(reservation: Reservation[JobT], scene: Scene[JobT]) -> Blocker:
+    """Who leaves for it once they have run for the minimum of their virtual clusters."""
+    jobs, moment = [each.job for each in reservation.spared], reservation.moment or scene.now
+    vc = max((job.vc for job in jobs), key=lambda vc: scene.quota(vc).min_run)
+    least = words.duration(60 * scene.quota(vc).min_run)
+
+    def of(names: str) -> Blocker:
+        what = f"{_GIVES_BACK.format(names)} What VC {vc} borrows runs for {least} at least: that is over"
+        return replace(_until(moment, scene.now, what, "."), kind="spared")
+
+    return _with_names(of, jobs, _others(jobs).capitalize())
+
+
 def owners(job: SchedulableJob, vcs: Sequence[str]) -> Blocker:
     """``vcs`` are the virtual clusters whose jobs stay within their guarantees, and are in the way."""
     theirs = f"VC {vcs[0]} uses room within its guarantee"
@@ -107,9 +120,9 @@ def lapsed(job: SchedulableJob, lapse: Idling, now: datetime) -> Blocker:
 
 
 def of_lapse(lapse: Idling, whom: str, now: datetime) -> str:
-    """What a page says of a reservation that has lapsed; ``whom`` is its job."""
-    moments = (each.astimezone(now.tzinfo) if each else now for each in (lapse.since, lapse.ended, lapse.until))
-    since, ended, until = (_clock(each, now) for each in moments)
+    """What a page says of a reservation that has lapsed; ``whom`` is its job. It is not kept again before the minute
+    that is told."""
+    since, ended, until = (at_minute(each or now, now) for each in (lapse.since, lapse.ended, lapse.until))
     hours = words.hours(lapse.idled / 3600).removesuffix(".0")
     return (
         f"Room was kept for {whom} from {since} to {ended} and idled {hours} GPU-hours. Others may use it until "
@@ -117,7 +130,8 @@ def of_lapse(lapse: Idling, whom: str, now: datetime) -> str:
     )
 
 
-def _clock(moment: datetime, now: datetime) -> str:
+def at_minute(moment: datetime, now: datetime) -> str:
+    moment = words.next_minute(moment).astimezone(now.tzinfo)
     return f"{moment:%H:%M}" if moment.date() == now.date() else f"{moment:%Y-%m-%d %H:%M}"
 
 

@@ -37,8 +37,16 @@ def unchanged_turns(
 ) -> UnchangedTurns:
     """Note that no job could start in these turns; that holds until a waiting job's pause is over,
     or the next interval."""
-    pauses = [moment for job in waiting for moment in job.pauses(rests)]
-    return UnchangedTurns(basis, min([interval_start(now) + INTERVAL, *(moment for moment in pauses if moment > now)]))
+    moments = (moment for moment in pauses(waiting, rests) if moment > now)
+    return UnchangedTurns(basis, min([interval_start(now) + INTERVAL, *moments]))
+
+
+def pauses(waiting: Iterable[SchedulableJob], rests: Rests) -> set[datetime]:
+    """The moments from which on the clock alone may let one of these jobs start."""
+    moments = {moment for job in waiting for moment in (job.not_before, job.parked_until)}
+    if rests:
+        moments.update(job.rests_until(rests) for job in waiting)
+    return {moment for moment in moments if moment is not None}
 
 
 def interval_start(now: datetime) -> datetime:

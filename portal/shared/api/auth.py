@@ -11,6 +11,7 @@ from rest_framework.request import Request
 from base.accounts import audit, tokens
 from base.accounts.viewer import Guest
 from base.models import User
+from portal.shared.viewer import ip_of
 
 
 class BearerAuthentication(BaseAuthentication):
@@ -21,7 +22,7 @@ class BearerAuthentication(BaseAuthentication):
         header = request.headers.get("Authorization")
         if header is None:
             return None
-        if (user := user_by(header)) is not None:
+        if (user := user_by(header, ip_of(request))) is not None:
             request.META[audit.WAY] = tokens.way_of(user)
         return user or Guest(), None
 
@@ -29,10 +30,10 @@ class BearerAuthentication(BaseAuthentication):
         return "Bearer"
 
 
-def user_by(header: str) -> User | None:
-    """Who sent this ``Authorization``; None for nobody."""
+def user_by(header: str, address: str | None) -> User | None:
+    """Who sent this ``Authorization``, and from where; None for nobody."""
     scheme, _, token = header.strip().partition(" ")
-    return tokens.user_of(token.strip()) if scheme.lower() == "bearer" else None
+    return tokens.user_of(token.strip(), address) if scheme.lower() == "bearer" else None
 
 
 class PageSession(SessionAuthentication):

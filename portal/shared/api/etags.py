@@ -16,11 +16,14 @@ from django.utils.cache import get_conditional_response
 from django.utils.deprecation import MiddlewareMixin
 from rest_framework.request import Request
 
+from base.accounts import scopes
+from base.accounts.scopes import Scope
 from base.accounts.viewer import Guest, Viewer
 from base.core.errors import LongshoreError
 from base.serving.bridge import REFUSAL
 from portal.shared.api.auth import user_by
-from portal.shared.viewer import viewer_of
+from portal.shared.api.scopes import needed
+from portal.shared.viewer import ip_of, viewer_of
 
 # Says the ETag of an answer for this viewer, as of now; empty for one that has none. It must depend on all that the
 # answer does, also on what the viewer may see. May raise LongshoreError where this viewer gets no answer.
@@ -71,7 +74,7 @@ def answer(
     if etag:
         made["ETag"] = etag
         if keep:
-            request.META[_VERSION] = version
+            request.META[_VERSION] = _for(needed(request), version)
     return made
 
 
@@ -106,9 +109,20 @@ def _key(request: HttpRequest) -> _Key | None:
     return meta["PATH_INFO"], meta.get("QUERY_STRING", ""), host, str(request.scheme), accepts
 
 
+def _for(scope: Scope | None, version: Version) -> Version:
+    """The version, which raises Forbidden for a token without the scope."""
+
+    def checked(viewer: Viewer) -> str:
+        if scope is not None:
+            scopes.require(viewer, scope)
+        return version(viewer)
+
+    return checked
+
+
 def _again(request: HttpRequest, key: _Key) -> HttpResponse | None:
     try:
-        etag = _versions[key](user_by(request.META.get("HTTP_AUTHORIZATION", "")) or Guest())
+        etag = _versions[key](user_by(request.META.get("HTTP_AUTHORIZATION", ""), ip_of(request)) or Guest())
     except (LongshoreError, DatabaseError, KeyError):  # the view says so in its own way
         return None
     if (known := _kept.get((*key, etag))) is None:

@@ -2,7 +2,7 @@
 
 An operation declares its own answers with ``extend_schema``; ``errors(409, 413)`` adds what only it can answer. What
 follows from the form of an operation is added here: 401 where a token may be needed, 400 and 413 where there is a body,
-400 where there is a query, 403 where something is written or is a part of a job, 404 where the path names something.
+400 where there is a query, 403 as a token may lack the scope (``bearer`` has it), 404 where the path names something.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ from pydantic import BaseModel, TypeAdapter
 from pydantic.json_schema import model_json_schema
 from typing_extensions import TypedDict, is_typeddict
 
+from portal.shared.api.scopes import scope_of
+
 Endpoint = tuple[str, str, str, Callable[..., Any]]
 _one_at_once = Lock()
 Direction = Literal["request", "response"]
@@ -36,7 +38,7 @@ Direction = Literal["request", "response"]
 _TITLES = {
     400: "The request cannot be understood. A body that is not JSON has no `code`.",
     401: "Guests may not do this: send `Authorization: Bearer <token>`.",
-    403: "You may not do this.",
+    403: "You may not do this, or your token lacks the scope.",
     404: "There is no such thing; `code` says which.",
     409: "The name is taken, or something else stands against it.",
     413: "The body is longer than 100 kB; no `code`.",
@@ -47,7 +49,6 @@ _TITLES = {
 _BODIES = ("application/json", "application/x-www-form-urlencoded")
 _WORD = re.compile(r"[A-Za-z0-9]+")
 _GUEST: dict[str, list[str]] = {}
-_PART_OF_JOB = "/{job}/"  # in a path; LONGSHORE_JOB_PRIVACY=owner keeps these from others
 _REF = "#/components/schemas/{model}"
 _MANY = {list: "s", dict: "sByName"}  # what is added to a name for several
 
@@ -90,7 +91,11 @@ class Schema(AutoSchema):
         return ["jobs" if "jobs" in parts else parts[0]]
 
     def get_auth(self) -> list[dict[str, Any]]:
-        return [*super().get_auth(), _GUEST] if self.view.get_authenticators() else []
+        if not self.view.get_authenticators():
+            return []
+        named = {name: given for each in super().get_auth() for name, given in each.items()}
+        named[Bearer.name] = [str(scope_of(self.path, self.method))]
+        return [*({name: given} for name, given in named.items()), _GUEST]
 
     def map_parsers(self) -> list[Any]:
         """What a body is to be sent as. Any text is read as JSON, whatever its type, and a multipart body counts as an
@@ -107,11 +112,9 @@ class Schema(AutoSchema):
         return dict(sorted(bodies.items()))
 
     def _possible(self) -> set[int]:
-        statuses = {401} if self.view.get_authenticators() else set()
+        statuses = {401, 403} if self.view.get_authenticators() else set()
         if self.method in {"POST", "PUT", "PATCH"} or self._get_parameters_in("query"):
             statuses |= {400, 413} if self.method != "GET" else {400}
-        if (self.method != "GET" or _PART_OF_JOB in self.path) and self.view.get_authenticators():
-            statuses.add(403)
         return statuses | {404} if "{" in self.path else statuses
 
     def _get_parameters_in(self, place: str) -> list[dict[str, Any]]:

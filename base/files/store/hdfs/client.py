@@ -55,7 +55,7 @@ _KINDS: dict[str, type[LongshoreError]] = {
 }
 
 
-class Client(InsecureClient):
+class PlainClient(InsecureClient):
     _truncate = _Request("POST")
 
     def resolve(self, hdfs_path: str) -> str:
@@ -80,7 +80,7 @@ class NameNode:
         session.trust_env = False  # a proxy of the environment is for the world outside
         for scheme in ("http://", "https://"):
             session.mount(scheme, HTTPAdapter(pool_connections=8, pool_maxsize=_CONNECTIONS))
-        self.client = Client(";".join(urls), user=user, session=session)
+        self.client = PlainClient(";".join(urls), user=user, session=session)
         self._breaker = Breaker(REST, patience=sum(NAMENODE))
 
     def translated(self, path: str) -> AbstractContextManager[None]:

@@ -8,11 +8,8 @@ half-life is a setting of the virtual cluster; with 0 only what is held counts.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from datetime import datetime
-from heapq import heapify, heappop, heapreplace
-from typing import Generic
 
 from clusters.placement.fit import NodeView
 from clusters.placement.shares import Amount, Hold, pool_totals
@@ -20,7 +17,6 @@ from jobs.planning.queue.scene import JobT, Runner
 from jobs.planning.queue.users.used_lately import WHAT, UsedLately, UsesLately, after_use, counts, grows
 
 _DIGITS = 9  # of a share: a difference beyond this digit is an error of rounding
-_Entry = tuple[int, bool, float, str, int, int, int, str, Sequence[JobT]]
 
 
 def after_run(past: dict[tuple[str, str], UsedLately], runner: Runner[JobT], now: datetime, hours: float) -> None:
@@ -69,78 +65,18 @@ class UserShares:
         self, running: Iterable[Runner[JobT]], past: UsesLately, vc: str, now: datetime, half_life: float
     ) -> None:
         """Add what everybody holds in this virtual cluster and what they used lately."""
-        for runner in running:
-            began = runner.job.started_at
-            ran = (now - began).total_seconds() if began is not None else 0.0
-            self.add(runner.job.username, _held(runner.holds), 1.0 + grows(ran, half_life))
+        for runner in running:  # of which there may be very many
+            began, sums = runner.job.started_at, self._used.get(runner.job.username)
+            times = 1.0 + grows((now - began).total_seconds() if began is not None else 0.0, half_life)
+            if sums is None:
+                sums = self._used[runner.job.username] = dict.fromkeys(WHAT, 0.0)
+            for hold in runner.holds:
+                sums["cpu"] += times * hold.cpus
+                sums["memory"] += times * hold.memory_mb
+                sums["gpu"] += times * len(hold.gpu_ids)
+        for user in list(self._used):
+            self.add(user, {})
         for (user, of_vc), used in past.items():
             if of_vc == vc:
                 part = counts((now - used.at).total_seconds(), half_life)
                 self.add(user, dict(zip(WHAT, used[:3], strict=True)), part)
-
-
-class UserLines(Generic[JobT]):
-    """Gives the jobs of one virtual cluster in the order of their turns: by priority, then those that keep their turn,
-    then those of the user whose share is the smallest at that moment, then by age. Shares only grow meanwhile, so the
-    place of a user's next job is looked at again when it comes to the front, and nothing is sorted anew."""
-
-    def __init__(self, jobs: Iterable[JobT], shares: UserShares) -> None:
-        """``jobs`` are in order of age."""
-        self.shares = shares
-        lines: defaultdict[tuple[int, bool, str], list[JobT]] = defaultdict(list)
-        for job in jobs:  # without a call for each of very many
-            user = "" if job.keeps_turn else job.place_of or job.username
-            lines[-job.priority, not job.keeps_turn, user].append(job)
-        self._heap: list[_Entry[JobT]] = []
-        for (rank, is_later, user), line in lines.items():
-            share = shares.of.setdefault(user, 0.0) if is_later else 0.0
-            self._heap.append((rank, is_later, share, line[0].since, line[0].id, 1, len(line), user, line))
-        heapify(self._heap)
-
-    def copy(self, shares: UserShares) -> UserLines[JobT]:
-        """The same from here on, with shares of their own."""
-        other = UserLines[JobT]((), shares)
-        other._heap = list(self._heap)
-        return other
-
-    def foreseen(self, asks: Callable[[JobT], Amount]) -> Iterator[JobT]:
-        """The jobs in the order in which they start if each gets what it asks for."""
-        lines = self.copy(self.shares.copy())
-        for job in lines:
-            lines.shares.add(job.username, asks(job))
-            yield job
-
-    def __iter__(self) -> Iterator[JobT]:
-        while (job := self.take()) is not None:
-            yield job
-
-    def take(self) -> JobT | None:
-        """The next job, which is no longer in the lines then; None where there is none."""
-        heap, shares = self._heap, self.shares.of
-        while heap:
-            rank, is_later, share, since, id, at, size, user, jobs = heap[0]
-            if is_later and share != (grown := shares[user]):
-                heapreplace(heap, (rank, is_later, grown, since, id, at, size, user, jobs))
-                continue
-            if at < size:
-                after = jobs[at]
-                heapreplace(heap, (rank, is_later, share, after.since, after.id, at + 1, size, user, jobs))
-            else:
-                heappop(heap)
-            return jobs[at - 1]
-        return None
-
-
-class PlacesInLine(Generic[JobT]):
-    """The places of jobs in an order that is gone through as far as somebody asks for it."""
-
-    def __init__(self, order: Iterable[JobT]) -> None:
-        self._order, self._known = iter(order), list[JobT]()
-        self._places: dict[int, int] = {}
-
-    def ahead(self, job: JobT) -> Sequence[JobT]:
-        while job.id not in self._places:
-            other = next(self._order)
-            self._places[other.id] = len(self._known)
-            self._known.append(other)
-        return self._known[: self._places[job.id]]

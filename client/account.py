@@ -1,0 +1,87 @@
+"""Where the portal is and who asks: a file of the user, which ``longshore login`` writes; the variables LONGSHORE_URL
+and LONGSHORE_TOKEN win over it."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from .errors import ClientError, NotAllowed
+
+LOGIN = "longshore login http://portal.lab:9186"
+
+
+@dataclass(frozen=True)
+class PortalAccount:
+    url: str
+    token: str = ""
+
+    @property
+    def user(self) -> str:
+        """Whose token it is: tokens say it themselves. Raises NotAllowed for what is no token, or has ended."""
+        claims = self._claims()
+        if float(claims.get("exp", 0)) < time.time():
+            raise NotAllowed(f"Your token for {self.url} has ended: longshore login")
+        return str(claims["username"])
+
+    def _claims(self) -> dict[str, Any]:
+        if not self.token:
+            raise NotAllowed(f"You are not signed in to {self.url}: longshore login")
+        try:
+            body = self.token.split(".")[1]
+            claims: dict[str, Any] = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
+            claims["username"]
+        except (ValueError, IndexError, KeyError, TypeError):
+            raise NotAllowed(f"This is no token of a portal. Make one on its page API tokens, or: {LOGIN}") from None
+        return claims
+
+
+def account_file() -> Path:
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "longshore" / "account.json"
+
+
+def load(url: str = "", token: str = "") -> PortalAccount:
+    """What is given wins over the variables, and they over the file. A token is sent only to the portal that gave it.
+    Raises ClientError."""
+    kept: dict[str, str] = {}
+    try:
+        kept = json.loads(account_file().read_text())
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError) as error:
+        raise ClientError(f"{account_file()} cannot be read ({error}). Sign in again: {LOGIN}") from None
+    given = address(url or os.environ.get("LONGSHORE_URL", "")) if url or os.environ.get("LONGSHORE_URL") else ""
+    if not given and not kept.get("url"):
+        raise NotAllowed(f"Nothing says yet where the portal is: {LOGIN}, or set LONGSHORE_URL and LONGSHORE_TOKEN.")
+    known = kept.get("token", "") if given in ("", kept.get("url")) else ""
+    return PortalAccount(given or kept["url"], token or os.environ.get("LONGSHORE_TOKEN", "").strip() or known)
+
+
+def address(text: str) -> str:
+    """The address of a portal, without what stands behind its port. Raises ClientError."""
+    parts = urlsplit(text if "://" in text else f"http://{text}")
+    try:
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        port = None
+    if parts.scheme not in ("http", "https") or not parts.hostname or port is None:
+        raise ClientError(f"{text} is no address of a portal. One is like http://portal.lab:9186")
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return f"{parts.scheme}://{host}{port}"
+
+
+def save(account: PortalAccount) -> Path:
+    """Keep it where only its user reads it."""
+    target = account_file()
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    part = target.with_suffix(f".{os.getpid()}")
+    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        json.dump(asdict(account), file)
+    part.replace(target)
+    return target

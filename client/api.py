@@ -1,0 +1,104 @@
+"""The package's front: a portal, and what a user can ask of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Union, cast
+
+from .account import load
+from .errors import NotThere, WrongConfig
+from .jobs import RemoteJob, named
+from .transport import Transport, quoted
+
+Config = Union[str, Mapping[str, Any]]
+
+
+class Client:
+    """A portal as one user sees it. Without arguments it is the one of ``longshore login``, or of LONGSHORE_URL and
+    LONGSHORE_TOKEN."""
+
+    def __init__(self, url: str = "", token: str = "") -> None:
+        self.account = load(url, token)
+        self.transport = Transport(self.account)
+
+    @property
+    def username(self) -> str:
+        return self.account.user
+
+    def jobs(self, *, user: str | None = None, limit: int = 50, **which: str) -> list[RemoteJob]:
+        """Jobs, newest first: one's own, or of another ``user``; of all with an empty text. ``which``: vc, state,
+        keyword, since, as the API has them."""
+        owner = self.username if user is None else user
+        path = f"/api/v1/user/{quoted(owner)}/jobs" if owner else "/api/v1/jobs"
+        rows = self.transport.json("GET", path, limit=limit, **which)
+        return [RemoteJob(self.transport, row["username"], row["name"], row) for row in rows]
+
+    def job(self, name: str) -> RemoteJob:
+        """A job by ``name`` or ``user~name``. Nothing is asked yet."""
+        return named(self.transport, name)
+
+    def check(self, config: Config) -> dict[str, Any]:
+        """What a submission would lead to: ``valid``, ``errors`` with line and column, ``neverFits``, ``blockers``."""
+        return cast("dict[str, Any]", self.transport.json("POST", "/api/v1/jobs/validate", _text(config)))
+
+    def submit(self, config: Config) -> RemoteJob:
+        """Submit a job config, as text (comments may stand in it) or as values. Raises WrongConfig with each
+        problem."""
+        found = self.check(config)
+        if not found["valid"]:
+            raise WrongConfig("\n".join(problem_line(each) for each in found["errors"]))
+        made = self.transport.json("POST", f"/api/v1/user/{quoted(self.username)}/jobs", _text(config))
+        return RemoteJob(self.transport, made["jobStatus"]["username"], made["name"])
+
+    def run(
+        self,
+        command: str,
+        *,
+        folder: str = ".",
+        name: str = "",
+        tell: Callable[[str], None] | None = None,
+        **asked: Any,
+    ) -> RemoteJob:
+        """Upload the folder and submit a job of one task that runs the command in it. ``asked``: image, vc, gpus, cpus,
+        memory, as ``longshore run`` takes them. A config that is refused uploads nothing. ``tell`` gets sentences."""
+        from . import running
+
+        path = Path(folder).resolve()
+        if not path.is_dir():
+            raise NotThere(f"{folder} is no folder.")
+        name = name or running.new_name(path)
+        code = running.code_folder(self.account, path, name)
+        config = running.config_of(name, command, code, **asked)
+        running.refuse(self.check(config))
+        with running.uploaded(self.account, path, code, tell):
+            return self.submit(config)
+
+    def usage(self, *, begin: str = "", end: str = "", by: str = "", vc: str = "") -> dict[str, Any]:
+        """Who used how much: ``rows`` by user, vc, state or day, and ``total``."""
+        params = {"from": begin, "to": end, "by": by, "vc": vc}
+        return cast("dict[str, Any]", self.transport.json("GET", "/api/v1/usage", **params))
+
+    def again(self, name: str, *, as_name: str = "", **changed: Any) -> RemoteJob:
+        """Submit the config of a job anew, under another name; ``changed`` as ``run`` takes it, for each role."""
+        from . import running
+
+        config = running.changed(self.job(name).config(), **changed)
+        taken = {job.name for job in self.jobs(keyword=running.stem(config["jobName"]), limit=1000)}
+        return self.submit({**config, "jobName": as_name or running.next_name(config["jobName"], taken)})
+
+    def copy(self, source: str, target: str, *, force: bool = False) -> int:
+        """Copy a file or folder; a path of the store begins with ``store:``. Returns how many files were copied."""
+        from .copying import copy
+
+        return copy(self.account, source, target, force=force).files
+
+
+def problem_line(problem: Mapping[str, Any]) -> str:
+    where = f"line {problem['line']}, column {problem['column']}: " if problem.get("line") else ""
+    return f"{where}{problem['message']}"
+
+
+def _text(config: Config) -> str:
+    return config if isinstance(config, str) else json.dumps(config, indent=2)

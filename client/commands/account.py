@@ -1,0 +1,78 @@
+"""``longshore login``, ``usage`` and ``completion``."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from .. import account
+from ..output import answer, say, table
+from .common import as_json, client
+
+
+@click.command()
+@click.argument("url", required=False)
+@click.option("--user", help="Sign in with the password of this user.")
+@click.option("--token", help="Keep this token of the page API tokens; - reads it from standard input.")
+def login(url: str | None, user: str | None, token: str | None) -> None:
+    """Sign in to a portal, once: by a token, or by the password for a token of 7 days.
+
+    Only you can read the file it is kept in. LONGSHORE_URL and LONGSHORE_TOKEN win over it; the password is asked for,
+    or is LONGSHORE_PASSWORD.
+    """
+    from ..transport import Transport
+
+    known = account.load(url or "", "-") if url or os.environ.get("LONGSHORE_URL") else account.load()
+    where = known.url
+    if token is None:
+        user = user or click.prompt("User", err=True)
+        password = os.environ.get("LONGSHORE_PASSWORD") or click.prompt("Password", hide_input=True, err=True)
+        body = {"username": user, "password": password, "expiration": 604_800}
+        token = str(Transport(account.PortalAccount(where)).json("POST", "/api/v1/token", body)["token"])
+    elif token == "-":  # noqa: S105 - the usual name of standard input
+        token = sys.stdin.readline().strip()
+    signed = account.PortalAccount(where, token)
+    Transport(signed).json("GET", "/webhdfs/v1/", op="GETHOMEDIRECTORY")  # refused for a bad token
+    say(f"Signed in to {where} as {signed.user}; kept in {account.save(signed)}")
+
+
+@click.command()
+@click.option("--from", "begin", default="", help="As 7d or 2026-11-20; 30 days without it.")
+@click.option("--to", "end", default="", help="Until then; now without it.")
+@click.option("--by", default="", help="user, vc, state or day.")
+@click.option("--vc", default="", help="Of this virtual cluster.")
+@as_json
+def usage(begin: str, end: str, by: str, vc: str, as_json: bool) -> None:
+    """Say who used how much, waited how long, and what was for nothing."""
+    found = client().usage(begin=begin, end=end, by=by, vc=vc)
+    if as_json:
+        return answer(found)
+    table(
+        (found["by"].upper(), "GPU-HOURS", "CPU-HOURS", "JOBS", "WAITED", "WASTED"),
+        [
+            (
+                row["key"] if row["key"] else name,
+                f"{row['gpuHours']:.1f}",
+                f"{row['cpuHours']:.1f}",
+                row["jobs"],
+                "-" if row["waited"]["mean"] is None else f"{row['waited']['mean'] / 60_000:.1f}m",
+                f"{sum(row['wasted'].values()):.1f}",
+            )
+            for name, row in [*(("others", row) for row in found["rows"]), ("all", {**found["total"], "key": ""})]
+        ],
+    )
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print what completes commands and names of jobs: eval "$(longshore completion bash)" in ~/.bashrc."""
+    from click.shell_completion import get_completion_class
+
+    from ..main import main
+
+    maker = get_completion_class(shell)
+    assert maker is not None
+    click.echo(maker(main, {}, "longshore", "_LONGSHORE_COMPLETE").source())

@@ -1,0 +1,167 @@
+"""``longshore exec``, ``forward`` and ``ssh``: what leads into a running task."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..errors import NotThere
+from ..output import say
+from .common import client, job_argument
+
+_SUFFIX = ".longshore"
+_CONFIG = """# Made by longshore ssh --config: ssh train.longshore, ssh worker-1.train.longshore
+Host *{suffix}
+  User root
+  ProxyCommand {program} ssh --proxy %n
+  IdentityFile {keys}/%n
+  IdentitiesOnly yes
+  StrictHostKeyChecking no
+  UserKnownHostsFile /dev/null
+  LogLevel ERROR
+"""
+task_option = click.option("--task", default="", help="As worker-0; the first one without it.")
+
+
+@click.command("exec", context_settings={"allow_interspersed_args": False})
+@task_option
+@job_argument
+@click.argument("command", nargs=-1)
+def execute(job: str, task: str, command: tuple[str, ...]) -> None:
+    """Open a shell in a running task, or run a command in it, and end with its exit code.
+
+    It comes through the portal and needs nothing in the image but /bin/sh. stdout and stderr of a command are one.
+    """
+    import asyncio
+
+    from ..tunnels import terminal
+
+    found = client().job(job)
+    text = command[0] if len(command) == 1 else " ".join(map(shlex.quote, command))
+    if text and not sys.stdout.isatty():
+        text = f"stty -opost -echo 2>/dev/null; {text}"  # bytes as they are
+    with _raw():
+        code = asyncio.run(terminal(found, task or first_task(found), text, shutil.get_terminal_size()))
+    click.get_current_context().exit(code)
+
+
+@click.command()
+@task_option
+@click.option("-l", "--local", default=None, type=int, help="Port of this machine; that of the task without it.")
+@job_argument
+@click.argument("port")
+def forward(job: str, port: str, task: str, local: int | None) -> None:
+    """Make a port of a task one of this machine, as http://127.0.0.1:8888.
+
+    PORT is the label of a port of the job's config, or its number; `longshore show` has them.
+    """
+    import asyncio
+
+    from ..tunnels import forward as carry_on  # the command has its name
+
+    found = client().job(job)
+    own = local if local is not None else int(port) if port.isdecimal() else 0
+    asyncio.run(carry_on(found, task or first_task(found), port, own, say))
+
+
+@click.command(context_settings={"allow_interspersed_args": False})
+@task_option
+@click.option("--config", "configure", is_flag=True, help="Write what ~/.ssh/config includes, for sftp and editors.")
+@click.option("--proxy", hidden=True, default="")
+@click.argument("job", required=False)
+@click.argument("arguments", nargs=-1)
+def ssh(job: str | None, task: str, configure: bool, proxy: str, arguments: tuple[str, ...]) -> None:
+    """Log in to a task by ssh, through the portal. Its image needs an sshd.
+
+    After `longshore ssh --config`, sftp, rsync and editors know each job as train.longshore, and its tasks as
+    worker-1.train.longshore.
+    """
+    if proxy:
+        return _proxy(proxy)
+    config = _written()
+    if configure:
+        return say(f"Put this line on top of ~/.ssh/config: Include {config}")
+    if not job:
+        raise click.UsageError("Name a job, or say --config.")
+    host = ".".join(filter(None, [task, client().job(job).name])) + _SUFFIX
+    os.execvp("ssh", ["ssh", "-F", str(config), host, *arguments])
+
+
+def first_task(job: Any) -> str:
+    """Raises NotThere where none runs."""
+    for role, told in job.detail()["taskRoles"].items():
+        for task in told["taskStatuses"]:
+            if task["taskState"] == "RUNNING":
+                return f"{role}-{task['taskIndex']}"
+    raise NotThere(f"No task of {job.full_name} runs: longshore why {job.name}")
+
+
+def _folder() -> Path:
+    from ..account import account_file
+
+    return account_file().parent
+
+
+def _written() -> Path:
+    config, keys = _folder() / "ssh_config", _folder() / "keys"
+    keys.mkdir(mode=0o700, parents=True, exist_ok=True)
+    argv = [
+        sys.executable,
+        *(["-P"] if sys.version_info >= (3, 11) else []),
+        "-m",
+        f"{__package__.partition('.')[0]}.main",
+    ]
+    config.write_text(_CONFIG.format(suffix=_SUFFIX, program=shlex.join(argv), keys=keys))
+    return config
+
+
+def _proxy(host: str) -> None:
+    """Fetch the key of the job, and be its connection. ssh reads the key later than it begins this."""
+    import asyncio
+
+    from ..tunnels import pipe
+
+    portal, name = client(), host[: -len(_SUFFIX)]
+    found = portal.job(name)
+    task = ""
+    if "." in name and not _is_there(found):
+        task, _, rest = name.partition(".")
+        found = portal.job(rest)
+    link = found.ask("GET", "ssh")["keyPair"]["privateKeyDirectDownloadLink"]
+    key, _ = found.transport.data("GET", link[link.index("/webhdfs/") :])
+    with os.fdopen(os.open(_folder() / "keys" / host, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(key)
+    asyncio.run(pipe(found, task or first_task(found), "ssh"))
+
+
+def _is_there(job: Any) -> bool:
+    try:
+        job.status()
+    except NotThere:
+        return False
+    return True
+
+
+class _raw:
+    """Keys go to the task one by one, also Ctrl-C, while this is a terminal."""
+
+    def __enter__(self) -> None:
+        self._before: Any = None
+        if sys.stdin.isatty() and sys.stdout.isatty():
+            import termios
+            import tty
+
+            self._before = termios.tcgetattr(0)
+            tty.setraw(0)
+
+    def __exit__(self, *_: object) -> None:
+        if self._before is not None:
+            import termios
+
+            termios.tcsetattr(0, termios.TCSADRAIN, self._before)

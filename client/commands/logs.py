@@ -1,0 +1,67 @@
+"""``longshore logs``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from ..output import say
+from .common import as_json, client, job_argument
+
+
+@click.command()
+@job_argument
+@click.option("-f", "--follow", is_flag=True, help="Go on until the job has ended.")
+@click.option("--grep", default="", help="Only lines that match; without capitals in any case.")
+@click.option("--task", default="", help="Of one task, as worker-0.")
+@as_json
+def logs(job: str, follow: bool, grep: str, task: str, as_json: bool) -> None:
+    """Print the logs of a job: of one task as it writes them, of many with the task before each line."""
+    found = client().job(job)
+    if as_json:
+        for line in found.logs(follow=follow, grep=grep, task=task):
+            click.echo(_json(line._asdict()))
+        return
+    if follow:
+        from ..following import Follower
+
+        return follow_job(Follower(found.transport, found.path(), task=task, tell=say), grep)
+    several = None if not task else False
+    for line in found.logs(grep=grep, task=task):
+        if several is None:
+            several = sum(len(role["taskStatuses"]) for role in found.detail()["taskRoles"].values()) > 1
+        click.echo(f"[{line.task}] {line.text}" if several else line.text, err=not several and line.stream == "stderr")
+
+
+def follow_job(follower: Any, grep: str = "") -> None:
+    """Print the pieces of its logs as they come: those of one task byte by byte, so that a progress bar moves."""
+    import re
+    import sys
+
+    from ..following import LineCutter
+
+    wanted = re.compile(grep, re.IGNORECASE if grep == grep.lower() else 0)
+    cutter = LineCutter()
+
+    def put(line: Any) -> None:
+        if wanted.search(line.text):
+            prefix = f"[{line.task}] " if follower.tasks > 1 else ""
+            click.echo(f"{prefix}{line.text}", err=not prefix and line.stream == "stderr")
+
+    for piece in follower.pieces():
+        if follower.tasks == 1 and not grep:
+            out = sys.stderr.buffer if piece.stream == "stderr" else sys.stdout.buffer
+            out.write(piece.data)
+            out.flush()
+        else:
+            for line in cutter.lines(piece):
+                put(line)
+    for line in cutter.rest():
+        put(line)
+
+
+def _json(value: Any) -> str:
+    import json
+
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,90 @@
+"""Copies between this machine and the store as pai-fs does: a path of the store begins with ``store:``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from .account import PortalAccount
+from .errors import ClientError, NotAllowed, NotCopied, NotThere, PortalAway, Taken
+from .pai_fs import errors
+from .pai_fs.bar import ProgressBar
+from .pai_fs.config import of_url
+from .pai_fs.copying import CopyTotals
+from .pai_fs.copying import copy as copy_there  # the name of what we offer ourselves
+from .pai_fs.places import LocalSide, Location, RemotePlace, store_path
+from .pai_fs.remote import Remote
+
+STORE = "store:"
+_OURS: tuple[tuple[type[errors.PaiFsError], type[ClientError]], ...] = (
+    (errors.Denied, NotAllowed),
+    (errors.NoSuchPath, NotThere),
+    (errors.ThereAlready, Taken),
+    (errors.GaveUp, PortalAway),
+    (errors.Unreachable, PortalAway),
+    (errors.WrongUsage, ClientError),
+    (errors.PaiFsError, NotCopied),
+)
+
+
+def copy(account: PortalAccount, source: str, target: str, *, force: bool = False, quiet: bool = True) -> CopyTotals:
+    """Like ``cp -r``: into the target where that is a folder, else under its name; ``source/*`` is what is in it."""
+    account.user  # noqa: B018 - it raises where nobody is signed in
+    if source.startswith(STORE) == target.startswith(STORE):
+        raise ClientError(f"One of both paths is in the store and begins with {STORE}, as {STORE}/users/mira/x.")
+    contents = source.endswith("/*")
+    remote = remote_of(account)
+    return copied(
+        side(source[:-2] if contents else source, remote),
+        side(target, remote),
+        contents=contents,
+        into=target.endswith("/"),
+        force=force,
+        quiet=quiet,
+    )
+
+
+def side(text: str, remote: Remote) -> Location:
+    if not text.startswith(STORE):
+        return LocalSide(text)
+    with in_our_words():
+        return RemotePlace(store_path(text[len(STORE) :]), remote)
+
+
+def remote_of(account: PortalAccount) -> Remote:
+    return Remote(of_url(account.url, token=account.token))
+
+
+def copied(
+    source: Location, target: Location, *, contents: bool, into: bool = False, force: bool = False, quiet: bool = True
+) -> CopyTotals:
+    bar = QuietBar() if quiet else ProgressBar()
+    try:
+        with in_our_words():
+            return copy_there(source, target, contents=contents, recursive=True, force=force, progress=bar, into=into)
+    finally:
+        bar.clear()
+
+
+@contextmanager
+def in_our_words() -> Iterator[None]:
+    """Errors of pai-fs as ours."""
+    try:
+        yield
+    except errors.SignedOut:
+        raise NotAllowed("You are not signed in, or your token has ended: longshore login") from None
+    except errors.PaiFsError as error:
+        ours = next(ours for theirs, ours in _OURS if isinstance(error, theirs))
+        raise ours(str(error)) from None
+    except OSError as error:
+        told = f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error)
+        raise (NotThere if isinstance(error, FileNotFoundError) else NotCopied)(told) from None
+
+
+class QuietBar(ProgressBar):
+    def __init__(self) -> None:
+        super().__init__()
+        self._shown = False
+
+    def note(self, text: str) -> None:
+        pass

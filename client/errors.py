@@ -1,0 +1,63 @@
+"""What can go wrong, each with the exit code of ``longshore``: those of sysexits.h, which scripts know.
+
+ClientError            1
+├─ WrongConfig        65  the portal refuses what was sent
+├─ NotThere           66
+├─ PortalAway         69  it does not answer, or is no portal
+├─ Taken              73  something of that name is there
+├─ NotCopied          74  the disk or the quota is full, a file cannot be read
+├─ TryLater           75  too much at once
+└─ NotAllowed         77  not signed in, or not allowed
+"""
+
+from __future__ import annotations
+
+
+class ClientError(Exception):
+    """One plain sentence: the portal's own where it sent one."""
+
+    code = 1
+
+
+class WrongConfig(ClientError):
+    code = 65
+
+
+class NotThere(ClientError):
+    code = 66
+
+
+class PortalAway(ClientError):
+    """Worth another try."""
+
+    code = 69
+
+
+class Taken(ClientError):
+    code = 73
+
+
+class NotCopied(ClientError):
+    code = 74
+
+
+class TryLater(ClientError):
+    code = 75
+
+
+class NotAllowed(ClientError):
+    code = 77
+
+
+BY_STATUS = {
+    400: WrongConfig,
+    401: NotAllowed,
+    403: NotAllowed,
+    404: NotThere,
+    409: Taken,
+    413: WrongConfig,
+    429: TryLater,
+    502: PortalAway,
+    503: PortalAway,
+    504: PortalAway,
+}

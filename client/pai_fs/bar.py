@@ -1,0 +1,45 @@
+"""The bar that shows how far a copy is."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+
+
+class ProgressBar:
+    """Shows the bytes so far and their rate, on a terminal only."""
+
+    def __init__(self) -> None:
+        self._shown = sys.stderr.isatty()
+        self._said = 0.0
+        self._done: dict[str, int] = {}
+        self._lock = threading.Lock()
+
+    def begin(self, total: int) -> None:
+        self._total, self._began = total, time.monotonic()
+
+    def at(self, name: str, done: int) -> None:
+        if not self._shown:
+            return
+        with self._lock:
+            self._done[name] = done
+            now = time.monotonic()
+            if now - self._said >= 0.2:
+                self._said = now
+                self._show(sum(self._done.values()), now - self._began)
+
+    def note(self, text: str) -> None:
+        self.clear()
+        print(text, file=sys.stderr)
+
+    def _show(self, done: int, seconds: float) -> None:
+        share = min(1.0, done / max(1, self._total))
+        bar = ("#" * round(20 * share)).ljust(20, ".")
+        rate = done / 1e6 / max(seconds, 1e-3)
+        line = f"{bar} {share:4.0%} {done / 1e6:.1f} of {self._total / 1e6:.1f} MB, {rate:.1f} MB/s"
+        print(f"\r{line:<70}", end="", file=sys.stderr, flush=True)
+
+    def clear(self) -> None:
+        if self._shown:
+            print("\r" + " " * 70 + "\r", end="", file=sys.stderr, flush=True)

@@ -1,0 +1,122 @@
+"""``longshore run``: a folder and a command become a job."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Callable
+
+from .account import PortalAccount
+from .errors import WrongConfig
+
+_ODD = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+@contextmanager
+def uploaded(
+    account: PortalAccount, folder: Path, code: str, tell: Callable[[str], None] | None = None
+) -> Iterator[None]:
+    """The folder's files are in the folder ``code`` of the store; they are removed where the block fails."""
+    from .copying import copied, in_our_words, remote_of
+    from .packing import PackedFolder
+    from .pai_fs.places import RemotePlace
+
+    packed, remote = PackedFolder(str(folder)), remote_of(account)
+    try:
+        totals = copied(packed, RemotePlace(code, remote), contents=True, quiet=tell is None)
+        if tell is not None:
+            left = f", without {packed.left} that are left out" if packed.left else ""
+            tell(f"{totals.files} files, {totals.size} bytes to store:{code}{left}")
+        yield
+    except BaseException:
+        with in_our_words():
+            above = code.rpartition("/")[0]
+            if remote.find(above):
+                remote.delete(above, recursive=True)
+        raise
+
+
+def code_folder(account: PortalAccount, folder: Path, name: str) -> str:
+    """Where in the store the folder goes for the job ``name``: where nothing is yet."""
+    from .copying import in_our_words, remote_of
+
+    remote, above = remote_of(account), f"/users/{account.user}/code/{name}"
+    with in_our_words():
+        free = next(each for each in (above, *(f"{above}-{at}" for at in range(2, 99))) if remote.find(each) is None)
+    return f"{free}/{word(folder.name)}"
+
+
+def new_name(folder: Path) -> str:
+    return f"{word(folder.name)}-{time.strftime('%m%d-%H%M%S')}"
+
+
+def config_of(
+    name: str,
+    command: str,
+    code: str,
+    *,
+    image: str = "",
+    vc: str = "",
+    gpus: int = 0,
+    cpus: int = 0,
+    memory: str = "",
+) -> dict[str, Any]:
+    """The job's config. Raises WrongConfig without an image."""
+    image = image or os.environ.get("LONGSHORE_IMAGE", "")
+    if not image:
+        raise WrongConfig("Say which image: --image pytorch/pytorch, or set LONGSHORE_IMAGE.")
+    role = {
+        "name": "main",
+        "taskNumber": 1,
+        "cpuNumber": cpus or max(1, 4 * gpus),
+        "memoryMB": megabytes(memory) if memory else 8192 * gpus or 2048,
+        "gpuNumber": gpus,
+        "command": f"cd {shlex.quote(code.rsplit('/', 1)[-1])} && {command}",
+    }
+    config = {"jobName": name, "image": image, "codeDir": code, "taskRoles": [role]}
+    return {**config, "virtualCluster": vc} if vc else config
+
+
+def changed(
+    config: dict[str, Any], *, image: str = "", vc: str = "", gpus: int = 0, cpus: int = 0, memory: str = ""
+) -> dict[str, Any]:
+    """The config with what is given, of each role."""
+    of_role = {"cpuNumber": cpus, "gpuNumber": gpus, "memoryMB": megabytes(memory) if memory else 0}
+    of_job = {"image": image, "virtualCluster": vc}
+    new = {name: value for name, value in of_role.items() if value}
+    roles = [{**role, **new} for role in config["taskRoles"]]
+    return {**config, **{name: value for name, value in of_job.items() if value}, "taskRoles": roles}
+
+
+def stem(name: str) -> str:
+    return re.sub(r"-\d{1,3}$", "", name)
+
+
+def next_name(name: str, taken: set[str]) -> str:
+    """``train`` becomes ``train-2``, then ``train-3``."""
+    return next(each for at in range(2, 10_000) if (each := f"{stem(name)}-{at}") not in taken)
+
+
+def megabytes(text: str) -> int:
+    """``16g``, ``512m`` or a number of MB. Raises WrongConfig."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([mgt]?)i?b?", text.strip().lower())
+    if not found:
+        raise WrongConfig(f"{text} is no amount of memory: 16g, 512m or a number of MB.")
+    return int(float(found[1]) * {"": 1, "m": 1, "g": 1024, "t": 1024**2}[found[2]])
+
+
+def refuse(found: dict[str, Any]) -> None:
+    """Raises WrongConfig for a config that is refused, or that could never run."""
+    if found["errors"]:
+        raise WrongConfig("\n".join(each["message"] for each in found["errors"]))
+    if found["neverFits"]:
+        raise WrongConfig(f"This could never run: {found['neverFits']['sentence']}")
+
+
+def word(text: str) -> str:
+    return _ODD.sub("-", text).strip("-.")[:60] or "job"

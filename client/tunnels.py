@@ -1,0 +1,177 @@
+"""Connections through the portal into a task: its ports, and a terminal. They come over WebSockets, so the portal alone
+must be reached, and not the node."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Protocol
+from urllib.parse import urlencode
+
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
+
+from .errors import BY_STATUS, ClientError, PortalAway
+from .jobs import RemoteJob
+from .transport import quoted, trusted
+
+_PIECE = 1 << 16
+_TERMINAL_ENDED = 4000
+
+
+class BytesReader(Protocol):
+    async def read(self, most: int) -> bytes: ...
+
+
+@asynccontextmanager
+async def opened(job: RemoteJob, kind: str, task: str, *below: str, **query: Any) -> AsyncIterator[ClientConnection]:
+    """A WebSocket to a task. Raises the errors of ``errors`` with the portal's sentence."""
+    account = job.transport.account
+    role, _, index = task.rpartition("-")
+    path = quoted(kind, job.username, job.name, role, index, *below)
+    url = f"{account.url.replace('http', 'ws', 1)}/{path}?{urlencode(query)}"
+    security: dict[str, Any] = {"ssl": trusted()} if url.startswith("wss") else {}
+    headers = {"Authorization": f"Bearer {account.token}"}
+    try:
+        async with connect(
+            url, additional_headers=headers, compression=None, max_size=None, proxy=None, **security
+        ) as socket:
+            yield socket
+    except InvalidStatus as error:
+        told = error.response.body.decode(errors="replace") or f"{account.url} answered {error.response.status_code}."
+        raise BY_STATUS.get(error.response.status_code, ClientError)(told) from None
+    except ConnectionClosed:
+        raise
+    except (OSError, WebSocketException) as error:
+        raise PortalAway(f"{account.url} does not answer ({error}).") from None
+
+
+async def carry(socket: ClientConnection, reader: BytesReader, write: Callable[[bytes], Any]) -> None:
+    """The bytes of a port both ways, until the task sends no more."""
+
+    async def outward() -> None:
+        with suppress(ConnectionClosed, OSError):
+            while data := await reader.read(_PIECE):
+                await socket.send(data)
+            await socket.send(json.dumps({"end": True}))
+
+    sending = asyncio.ensure_future(outward())
+    try:
+        async for data in socket:
+            await write(data if isinstance(data, bytes) else data.encode())
+    finally:
+        sending.cancel()
+        await asyncio.gather(sending, return_exceptions=True)
+    if (socket.close_code or 1000) >= _TERMINAL_ENDED:
+        raise ClientError(socket.close_reason or "The connection was closed.")
+
+
+async def forward(job: RemoteJob, task: str, port: str, local: int, tell: Callable[[str], None]) -> None:
+    """Listen on a port of this machine, and carry each connection to that of the task. It is tried once at first."""
+    async with opened(job, "tunnel", task, port):
+        pass
+
+    async def come(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        async def write(data: bytes) -> None:
+            writer.write(data)
+            await writer.drain()
+
+        try:
+            async with opened(job, "tunnel", task, port) as socket:
+                await carry(socket, reader, write)
+        except ClientError as error:
+            tell(str(error))
+        except (ConnectionClosed, OSError):
+            pass
+        finally:
+            writer.close()
+
+    try:
+        server = await asyncio.start_server(come, "127.0.0.1", local)
+    except OSError as error:
+        raise ClientError(f"Port {local} of this machine cannot be used ({error.strerror}).") from None
+    address = "{}:{}".format(*server.sockets[0].getsockname()[:2])
+    tell(f"http://{address} leads to port {port} of {task} of {job.full_name}. Ctrl-C ends this.")
+    async with server:
+        await server.serve_forever()
+
+
+async def pipe(job: RemoteJob, task: str, port: str) -> None:
+    """A port of the task as standard input and output, for ``ProxyCommand`` of ssh."""
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+
+    async def write(data: bytes) -> None:
+        await loop.run_in_executor(None, write_out, data)
+
+    with suppress(ConnectionClosed):
+        async with opened(job, "tunnel", task, port) as socket:
+            await carry(socket, reader, write)
+
+
+def write_out(data: bytes) -> None:
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
+async def terminal(job: RemoteJob, task: str, command: str, size: tuple[int, int]) -> int:
+    """A shell in the task, or this command of one, at this terminal. Returns its exit code."""
+    loop = asyncio.get_running_loop()
+    typed: asyncio.Queue[bytes] = asyncio.Queue()
+
+    def key() -> None:
+        data = os.read(0, _PIECE)
+        if data:
+            typed.put_nowait(data)
+        else:
+            loop.remove_reader(0)
+            if command:
+                typed.put_nowait(b"\x04")  # the end of what the command reads
+
+    async def send(socket: ClientConnection) -> None:
+        with suppress(ConnectionClosed):
+            while True:
+                await socket.send(await typed.get())
+
+    more = {"command": command} if command else {}
+    code = None
+    async with opened(job, "terminal", task, cols=size[0], rows=size[1], **more) as socket:
+        with suppress(PermissionError):  # of a file there is nothing to wait for
+            loop.add_reader(0, key)
+        resize(loop, socket)
+        sending = asyncio.ensure_future(send(socket))
+        try:
+            async for data in socket:
+                if isinstance(data, bytes):
+                    write_out(data)
+                else:
+                    code = json.loads(data).get("exit", code)
+        except ConnectionClosed:
+            pass
+        finally:
+            sending.cancel()
+            loop.remove_reader(0)
+    if code is None:
+        raise ClientError(socket.close_reason or "The connection broke off.")
+    return int(code)
+
+
+def resize(loop: asyncio.AbstractEventLoop, socket: ClientConnection) -> None:
+    """Tell the task when the window of this terminal has another size."""
+    import shutil
+    import signal
+
+    told_now: set[asyncio.Future[None]] = set()  # so that none is collected before it was sent
+
+    def told() -> None:
+        sending = asyncio.ensure_future(socket.send(json.dumps({"resize": list(shutil.get_terminal_size())})))
+        told_now.add(sending)
+        sending.add_done_callback(told_now.discard)
+
+    if sys.stdout.isatty():
+        loop.add_signal_handler(signal.SIGWINCH, told)

@@ -1,0 +1,115 @@
+"""The jobs that wait or run, as the planner sees them, with their specs and shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.utils import timezone
+
+from base.core import clock
+from base.core.bulk import chunks, values_of, with_ids
+from clusters.placement.fit import Demand
+from jobs.config.demands import demands
+from jobs.config.spec import JobSpec
+from jobs.history import earlier
+from jobs.history.earlier import NOTHING_EARLIER, Earlier
+from jobs.models import Attempt, Job
+from jobs.planning import retries
+from jobs.planning.exits import Exit
+from jobs.planning.lifecycle import JobState
+from jobs.planning.world import PARK_FOR, JobView
+from jobs.scheduling import columns
+from jobs.scheduling.rows import stamps
+
+_LIVE = frozenset(map(str, (JobState.WAITING, JobState.RUNNING)))
+_PORT_OFFSET = int(settings.INSTANCE, 16) % 1_000_000
+Decided = Mapping[int, tuple[Exit, int]]
+
+
+class KnownJobs:
+    """Reads a job again only when its stamp has changed."""
+
+    def __init__(self, times: clock.OwnTimes) -> None:
+        self.of: dict[int, JobView] = {}
+        self.ended: set[int] = set()  # deleted ones that have ended
+        self._times, self._stamps = times, stamps.of_jobs()
+        self._specs: dict[int, tuple[JobSpec, tuple[Demand, ...]]] = {}
+        self._shapes: dict[tuple[Demand, ...], tuple[Demand, ...]] = {}
+        self._read: dict[int, JobView] = {}  # without how their attempts end, which attempts say
+        self._decided: Decided = {}
+
+    def learn(self) -> set[int]:
+        """Bring everything up to date, and return the ids of those that are others now, or gone."""
+        self._stamps.read()
+        changed, gone, decided = self._stamps.changed, self._stamps.gone, _decided()
+        living = [id for id, stamp in changed.items() if stamps.state_of_job(stamp) in _LIVE]
+        gone = gone | (changed.keys() - set(living))
+        moved = {id for id in decided.keys() | self._decided.keys() if decided.get(id) != self._decided.get(id)}
+        self._read_all(living)
+        for id in gone:
+            for known in (self._read, self.of, self._specs):
+                known.pop(id, None)
+        for id in self._read.keys() & moved.union(living):
+            exit_, grace = decided.get(id, (None, 0))
+            view = self._read[id]
+            self.of[id] = view if exit_ is None else replace(view, decided=exit_, grace=grace)
+        self.ended = (self.ended - self._stamps.gone).difference(living) | (changed.keys() - set(living))
+        self._decided = decided
+        self._stamps.take()
+        return gone | {*living} | moved
+
+    def _read_all(self, ids: list[int]) -> None:
+        """A job that is gone by the time it is read is left out."""
+        self._read_specs(id for id in ids if id not in self._specs)
+        for some in chunks(ids):
+            jobs = with_ids(Job.objects.all(), some).annotate(**columns.ASKED)
+            rows = [dict(zip(columns.JOB, row, strict=True)) for row in values_of(jobs.values_list(*columns.JOB))]
+            ends = earlier.of([row["id"] for row in rows if row["attempt_number"] > 1])
+            for row in rows:
+                view = self._view(row, ends.get(row["id"], NOTHING_EARLIER), timezone.now(), clock.monotonic_now())
+                self._read[row["id"]] = view
+
+    def _read_specs(self, ids: Iterable[int]) -> None:
+        for some in chunks(list(ids)):
+            for id, data in values_of(with_ids(Job.objects.all(), some).values_list("id", "spec")):
+                spec = JobSpec.from_json(data)
+                shape = demands(spec)
+                self._specs[id] = spec, self._shapes.setdefault(shape, shape)
+
+    def _view(self, row: dict[str, Any], ends: Earlier, time_of_day: datetime, read_at: datetime) -> JobView:
+        not_before = max(filter(None, (row["not_before"], ends.until)), default=None)
+        spec, shape = self._specs[row["id"]]
+        started = self._started(row, time_of_day, read_at)
+        most = spec.asked.max_run_seconds
+        read = {
+            "state": JobState(row["state"]),
+            "not_before": clock.after(not_before, time_of_day, read_at, retries.LONGEST_DELAY),
+            "parked_until": clock.after(row["parked_until"], time_of_day, read_at, PARK_FOR),
+            "started_at": started,
+            "saved_at": clock.before(row["saved_at"], time_of_day, read_at) if row["saved_at"] else None,
+            "ends_by": started + timedelta(seconds=most) if started and most else None,
+        }
+        learnt_of = {"avoid": ends.avoid | frozenset(spec.asked.avoid_nodes), "before": ends.streak}
+        return JobView(**{**row, **read, **learnt_of}, spec=spec, demands=shape, port_offset=_PORT_OFFSET)
+
+    def _started(self, row: dict[str, Any], time_of_day: datetime, read_at: datetime) -> datetime | None:
+        """When the attempt of a running job was placed. What was learnt once stays, whatever is done to the clock of
+        the day."""
+        started: datetime | None = row["started_at"]
+        if started is None or row["state"] != JobState.RUNNING:
+            return None
+        known = self._read.get(row["id"])
+        if known and known.started_at and known.attempt_number == row["attempt_number"]:
+            return known.started_at
+        return self._times.since(started, time_of_day, read_at)
+
+
+def _decided() -> Decided:
+    """Read by job how attempts end that are decided and of which something still runs, and the seconds of grace."""
+    winding_down = Attempt.objects.filter(decided_at__isnull=False, completed_at__isnull=True)
+    rows = winding_down.values_list("job_id", "exit", "grace")
+    return {job: (Exit.from_json(data["exit"]), grace) for job, data, grace in rows}

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from .account import PortalAccount
-from .errors import ClientError, NotAllowed, NotCopied, NotThere, PortalAway, Taken
+from .errors import ClientError, NotAllowed, NotCopied, NotThere, PortalAway, Taken, WrongConfig
 from .pai_fs import errors
 from .pai_fs.bar import ProgressBar
 from .pai_fs.config import of_url
 from .pai_fs.copying import CopyTotals
 from .pai_fs.copying import copy as copy_there  # the name of what we offer ourselves
-from .pai_fs.places import LocalSide, Location, RemotePlace, store_path
+from .pai_fs.places import FoundFiles, LocalSide, Location, RemotePlace, store_path
 from .pai_fs.remote import Remote
 
 STORE = "store:"
+RULES = (".longshoreignore", ".gitignore")
+NEVER = (".git", "__pycache__", "node_modules", ".venv", ".ipynb_checkpoints", ".DS_Store", "*.pyc")
 _OURS: tuple[tuple[type[errors.PaiFsError], type[ClientError]], ...] = (
     (errors.Denied, NotAllowed),
     (errors.NoSuchPath, NotThere),
@@ -88,3 +91,26 @@ class QuietBar(ProgressBar):
 
     def note(self, text: str) -> None:
         pass
+
+
+class PackedFolder(LocalSide):
+    """A folder as it goes along with a job: without what ``.longshoreignore`` leaves out, or where there is none the
+    ``.gitignore``, and without what nobody wants there. ``left`` counts that."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        from pathspec import GitIgnoreSpec
+
+        rules = next((file for name in RULES if (file := Path(path, name)).is_file()), None)
+        lines = rules.read_text(errors="replace").splitlines() if rules else []
+        try:
+            self._spec = GitIgnoreSpec.from_lines([*lines, *NEVER])
+        except ValueError as error:
+            raise WrongConfig(f"{rules} cannot be read: {error}") from None
+        self.left = 0
+
+    def _look(self, name: str, above: frozenset[tuple[int, int]], found: FoundFiles) -> tuple[int, int] | None:
+        if self._spec.match_file(f"{name}/" if self._at(name).is_dir() else name):
+            self.left += 1
+            return None
+        return super()._look(name, above, found)

@@ -22,8 +22,7 @@ def uploaded(
     account: PortalAccount, folder: Path, code: str, tell: Callable[[str], None] | None = None
 ) -> Iterator[None]:
     """The folder's files are in the folder ``code`` of the store; they are removed where the block fails."""
-    from .copying import copied, in_our_words, remote_of
-    from .packing import PackedFolder
+    from .copying import PackedFolder, copied, in_our_words, remote_of
     from .pai_fs.places import RemotePlace
 
     packed, remote = PackedFolder(str(folder)), remote_of(account)

@@ -71,8 +71,6 @@ def completion(shell: str) -> None:
     """Print what completes commands and names of jobs: eval "$(longshore completion bash)" in ~/.bashrc."""
     from click.shell_completion import get_completion_class
 
-    from ..main import main
-
     maker = get_completion_class(shell)
     assert maker is not None
-    click.echo(maker(main, {}, "longshore", "_LONGSHORE_COMPLETE").source())
+    click.echo(maker(click.get_current_context().find_root().command, {}, "longshore", "_LONGSHORE_COMPLETE").source())

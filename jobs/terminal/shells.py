@@ -70,8 +70,8 @@ class Shells:
     async def open(
         self, caller: Caller, task: Task, columns: int, rows: int, ip: str | None, command: str = ""
     ) -> Shell:
-        """Start a shell, or this command of one. Raises Conflict when the user has as many as they may, NodeUnreachable when none can be
-        started."""
+        """Start a shell, or this command of one. Raises Conflict when the user has as many as they may,
+        NodeUnreachable when none can be started."""
         if self._door is None:
             self._door = await relay.listen(self.owner, self.find)
         row = await in_thread(records.reserve, caller, task, self.owner, pool=pool)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-import socket as sockets
+import socket as sockets  # a Socket is a WebSocket here
 import time
 from collections import Counter
 from collections.abc import Iterator

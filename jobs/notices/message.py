@@ -25,7 +25,7 @@ from jobs.models import Attempt, Event, Job, NoticeRow
 from jobs.notices.kinds import KINDS, NoticeKind
 
 # Any user of a virtual cluster, who is nobody in particular.
-_MEMBER = cast(Viewer, SimpleNamespace(is_authenticated=True, username="", is_admin=False))
+_MEMBER = cast(Viewer, SimpleNamespace(is_authenticated=True, username="", is_admin=False, scopes=None))
 _ENDED = {"succeeded": "has succeeded", "failed": "has failed", "stopped": "was stopped"}
 _DID = {
     "started": "has started",

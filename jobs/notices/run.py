@@ -18,6 +18,7 @@ from django.db import close_old_connections
 from django.utils import timezone
 
 from base.core.threads import KeptThread
+from base.hosts import predecessor
 from base.wakes import wake
 from jobs.models import NoticeRow
 from jobs.notices import conditions, send, tell
@@ -42,9 +43,11 @@ class NoticeWorker:
         self._listener: wake.Listener | None = None
         self._purge_at = self._look_at = time.monotonic()
         self._ended = threading.Event()
+        self._restraint = predecessor.Restraint()  # of two that have the same notices one sends them
         self._thread = KeptThread("notices", self._look, longest=6 * POLL, interrupt=self._ended.set)
 
     def start(self) -> None:
+        self._restraint.learn()
         self._thread.ensure_running()
 
     def stop(self) -> None:
@@ -53,6 +56,8 @@ class NoticeWorker:
             pool.shutdown(wait=False, cancel_futures=True)
 
     def step(self) -> None:
+        if self._restraint.lasts():
+            return
         while tell.of_ledger():
             pass
         if time.monotonic() >= self._look_at:

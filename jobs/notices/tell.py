@@ -67,6 +67,7 @@ def of_ledger() -> bool:
         events = list(Event.objects.filter(pk__gt=row.told, kind__in=EVENTS).order_by("pk")[:AT_ONCE])
         is_more = len(events) == AT_ONCE
         row.seen, row.horizon = max(row.told, events[-1].pk if is_more else last), next_
+        row.told = row.told if next_ else row.seen
         row.save(update_fields=["told", "seen", "horizon"])
         _tell_of(events)
     return is_more

@@ -14,6 +14,7 @@ import pytest
 from django.db import connection, connections
 from django.utils import timezone
 
+from base.hosts import predecessor
 from base.models import User
 from clusters.models import VirtualCluster
 from jobs import services as job_services
@@ -352,6 +353,18 @@ def test_a_dead_receiver_delays_nobody_else(alice: User, bob: User, monkeypatch:
     until(lambda: not worker._sending, what="its threads to end")
     worker.stop()
     until(lambda: NoticeDelivery.objects.filter(state="taken").count() == 3)
+
+
+def test_a_copy_of_an_installation_that_may_still_run_sends_nothing(alice: User) -> None:
+    with receiver() as hook:
+        channel(alice, hook.url)
+        told(alice)
+        predecessor.remember("2026-11-27")
+        worker = NoticeWorker()
+        worker._restraint.learn()
+        worker.step()
+        worker.stop()
+        assert hook.got == [] and [each.tries for each in deliveries()] == [0]
 
 
 def test_what_is_old_is_deleted(alice: User, settings: Any) -> None:

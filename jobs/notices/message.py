@@ -63,9 +63,7 @@ def viewer_of(row: NoticeRow) -> Viewer:
 def may_be_told(row: NoticeRow) -> bool:
     """Whether whom it is for may still be told: they may have been disabled, or be no admin any more, since."""
     user: User | None = row.user
-    if user is None:
-        return settings.ANONYMOUS_READ != "none" or settings.JOB_PRIVACY == "open"
-    return user.is_active and (user.is_admin or not KINDS[row.kind].for_admins)
+    return user is None or (user.is_active and (user.is_admin or not KINDS[row.kind].for_admins))
 
 
 def messages(rows: Iterable[NoticeRow]) -> list[NoticeMessage]:

@@ -13,7 +13,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http.client import HTTPException
 from urllib.parse import urlsplit
@@ -29,8 +29,12 @@ LONGEST_ANSWER = 2_000  # bytes of it that are kept
 LONGEST_URL = 1_000
 _AGAIN = {408, 409, 423, 425, 429}  # beside 5xx: the same may be taken later
 _LONGEST_WISH = 3600  # seconds for which a receiver may ask us to wait
-# Of a cloud: answers every machine in it, and is of no private network.
-_METADATA = {ipaddress.ip_address("168.63.129.16")}
+# Public, but no better than private ones: what answers every machine of a cloud, and addresses of IPv6 that stand for
+# one of IPv4, in each of its dresses.
+_NOT = [
+    ipaddress.ip_network(each)
+    for each in ("168.63.129.16/32", "::ffff:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32")
+]
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _FAULTS = (OSError, urllib3.exceptions.HTTPError, HTTPException, ValueError)
 _TLS = ssl.create_default_context()
@@ -152,29 +156,13 @@ def _resolved(host: str, port: int, *, is_tls: bool) -> str:
 
 
 def _may_reach(host: str, address: _Address) -> bool:
-    return _is_allowed(host, address) or all(_is_public(each) for each in (address, *_inner(address)))
+    is_public = address.is_global and not address.is_multicast and not any(address in network for network in _NOT)
+    return is_public or _is_allowed(host, address)
 
 
 def _is_allowed(host: str, address: _Address) -> bool:
     named = host.lower().rstrip(".") in settings.NOTICE_HOSTS
     return named or any(address in network for network in settings.NOTICE_NETWORKS)
-
-
-def _is_public(address: _Address) -> bool:
-    return address.is_global and not address.is_multicast and address not in _METADATA
-
-
-def _inner(address: _Address) -> Iterator[_Address]:
-    """IPv4 addresses that one of IPv6 stands for, so that 127.0.0.1 is met in every dress."""
-    if isinstance(address, ipaddress.IPv6Address):
-        if address.ipv4_mapped:
-            yield address.ipv4_mapped
-        if address.sixtofour:
-            yield address.sixtofour
-        if address.teredo:
-            yield from address.teredo
-        if address in ipaddress.ip_network("64:ff9b::/96"):
-            yield ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
 
 
 def _literal(host: str) -> _Address | None:

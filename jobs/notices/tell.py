@@ -20,7 +20,7 @@ from django.utils import timezone
 from base.core.bulk import one_row
 from base.models import User
 from base.wakes import wake
-from jobs.models import Event, Job, NoticeChannel, NoticeCursor, NoticeDelivery, NoticeRow, NoticeRule, QuietHours
+from jobs.models import Event, Job, NoticeChannel, NoticeCursor, NoticeDelivery, NoticeRow, QuietHours
 from jobs.notices.hours import Hours
 from jobs.notices.kinds import ENDS, EVENTS, KINDS, kind_of
 
@@ -133,38 +133,26 @@ def write(told: Iterable[tuple[NoticeRow, About]]) -> None:
     keys = {row.key for row, _ in found}
     there = set(NoticeRow.objects.filter(key__in=keys).values_list("user_id", "vc", "key"))
     found = [(row, about) for row, about in found if (row.user_id, row.vc, row.key) not in there]
-    if not found:
-        return
-    rules = _rules({row.user_id for row, _ in found} - {None}, {row.vc for row, _ in found} - {""})
-    ways = [(row, about, _channels(row, about, rules.get((row.user_id, row.vc), _NOWHERE))) for row, about in found]
+    channels = _channels_of([row for row, _ in found])
+    ways = [(row, about, _ways(row, about, channels.get((row.user_id, row.vc), ()))) for row, about in found]
     # Nobody reads the notices of a virtual cluster on a page: those that go nowhere are none.
     ways = [(row, about, to) for row, about, to in ways if row.user_id or to]
     NoticeRow.objects.bulk_create([row for row, _, _ in ways])
-    _deliver([(row, about, to) for row, about, to in ways if to])
-    wake.notify("pages")
+    _deliver(ways)
+    if ways:
+        wake.notify("pages")
 
 
-@dataclass(frozen=True, slots=True)
-class _Ways:
-    channels: Sequence[NoticeChannel]
-    rules: Sequence[NoticeRule]
+def _channels_of(rows: Sequence[NoticeRow]) -> dict[tuple[int | None, str], list[NoticeChannel]]:
+    """By the user, or the virtual cluster, whose they are."""
+    users, vcs = {row.user_id for row in rows if row.user_id}, {row.vc for row in rows if row.vc}
+    found: dict[tuple[int | None, str], list[NoticeChannel]] = {}
+    for channel in NoticeChannel.objects.filter(Q(user__in=users) | Q(user=None, vc__in=vcs)).prefetch_related("rules"):
+        found.setdefault((channel.user_id, channel.vc), []).append(channel)
+    return found
 
 
-_NOWHERE = _Ways((), ())
-
-
-def _rules(users: set[int | None], vcs: set[str]) -> dict[tuple[int | None, str], _Ways]:
-    channels = NoticeChannel.objects.filter(Q(user__in=users) | Q(user=None, vc__in=vcs)).prefetch_related("rules")
-    by_owner: dict[tuple[int | None, str], list[NoticeChannel]] = {}
-    for channel in channels:
-        by_owner.setdefault((channel.user_id, channel.vc), []).append(channel)
-    return {
-        owner: _Ways(some, [rule for channel in some for rule in channel.rules.all() if rule.is_on])
-        for owner, some in by_owner.items()
-    }
-
-
-def _channels(row: NoticeRow, about: About, ways: _Ways) -> list[tuple[NoticeChannel, bool]]:
+def _ways(row: NoticeRow, about: About, channels: Sequence[NoticeChannel]) -> list[tuple[NoticeChannel, bool]]:
     """Where it goes, each with whether it waits for a digest. What a job says itself goes before the rules of its
     owner: channels by name, and kinds; without kinds they are those of its end."""
     if row.user_id and about.notify is not None and KINDS[row.kind].about == "job":
@@ -172,12 +160,12 @@ def _channels(row: NoticeRow, about: About, ways: _Ways) -> list[tuple[NoticeCha
         names = set(about.notify) - kinds
         if not about.notify or row.kind not in (kinds or ENDS.values()):
             return []
-        return [(channel, False) for channel in ways.channels if not names or channel.name in names]
-    channels = {channel.pk: channel for channel in ways.channels}
+        return [(channel, False) for channel in channels if not names or channel.name in names]
     return [
-        (channels[rule.channel_id], rule.is_digest)
-        for rule in ways.rules
-        if rule.kind == row.kind and about.minutes >= rule.minutes and about.gpus >= rule.gpus
+        (channel, rule.is_digest)
+        for channel in channels
+        for rule in channel.rules.all()
+        if rule.is_on and rule.kind == row.kind and about.minutes >= rule.minutes and about.gpus >= rule.gpus
     ]
 
 

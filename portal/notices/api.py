@@ -31,8 +31,8 @@ _MOST = (1 << 31) - 1
 
 
 class NoticePage(TypedDict):
-    """Newest first. ``older`` is the ``before`` of the next page; null on the last one. ``unread``: how many of all, 1,000 at
-    most."""
+    """Newest first. ``older`` is the ``before`` of the next page; null on the last one. ``unread``: how many of all,
+    1,000 at most."""
 
     notices: list[page.NoticeItem]
     unread: int

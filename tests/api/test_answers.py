@@ -103,6 +103,7 @@ SENT: dict[str, Any] = {
     "POST /sweeps/validate": json.loads(text("other")),
     "PUT /sweeps/{sweep}/executionType": {"value": "STOP"},
     "PUT /notices/read": {"upTo": 1},
+    "PUT /notices/hours": {"on": True, "timeZone": "Europe/Berlin"},
     "POST /notices/channels": {"name": "new", "kind": "webhook", "target": "https://hooks.example.org/x"},
     "PUT /notices/channels/{channel}/rules/{kind}": {"minutes": 10, "digest": True},
 }

@@ -108,7 +108,18 @@ def test_a_rule_is_set_changed_and_deleted(api: Api, alice: User, admin: User) -
     assert api(admin).put(f"{rule}/lost", {}, format="json").status_code == 200
 
 
-@pytest.mark.usefixtures("alice")
+def test_quiet_hours_are_read_and_set(api: Api, alice: User, bob: User) -> None:
+    client = api(alice)
+    usual = client.get(f"{URL}/hours").json()
+    assert (usual["on"], usual["begin"], usual["timeZone"]) == (False, 22 * 60, "UTC")
+    changed = client.put(f"{URL}/hours", {"on": True, "end": 480, "timeZone": "Asia/Tokyo"}, format="json").json()
+    assert changed == {**usual, "on": True, "end": 480, "timeZone": "Asia/Tokyo"} == client.get(f"{URL}/hours").json()
+    for bad in ({"end": 1440}, {"begin": -1}, {"timeZone": "Mars/Olympus"}, {"timeZone": "../x"}, {"butGpus": "x"}):
+        answer = client.put(f"{URL}/hours", bad, format="json")
+        assert answer.status_code == 400 and next(iter(bad)) in answer.json()["message"], bad
+    assert api(bob).get(f"{URL}/hours").json() == usual and api(None).get(f"{URL}/hours").status_code == 401
+
+
 def test_calls_show_what_was_sent_and_answered_and_are_sent_again(api: Api, alice: User, settings: Any) -> None:
     settings.NOTICE_NETWORKS = (ip_network("127.0.0.0/8"),)
     client = api(alice)

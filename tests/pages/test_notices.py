@@ -72,6 +72,17 @@ def test_rules_are_set_and_deleted(browse: Browse, alice: User) -> None:
     assert not NoticeRule.objects.filter(kind="started").exists()
 
 
+def test_quiet_hours_are_set_in_the_zone_of_the_user(browse: Browse, alice: User) -> None:
+    client = browse(alice)
+    hours = {"on": "on", "begin": "21:30", "end": "7:00", "digest": "17:05", "zone": "Asia/Tokyo", "large": "on"}
+    assert client.post("/account/notices/hours", hours).status_code == 302
+    page = text(client, "/account/notices")
+    assert all(f'value="{value}"' in page for value in ("21:30", "07:00", "17:05", "Asia/Tokyo"))
+    for bad in ({"begin": "25:00"}, {"end": ""}, {"digest": "x"}, {"zone": "nowhere"}):
+        answer = client.post("/account/notices/hours", {**hours, **bad})
+        assert answer.status_code == 400, bad
+
+
 def test_a_channel_is_deleted_after_the_question(browse: Browse, alice: User, bob: User) -> None:
     channel(alice, NEW["target"])
     url = "/account/notices/channels/hook/delete"
@@ -120,6 +131,7 @@ def test_it_is_accessible_and_fits(tab: Callable[..., Tab], alice: User, setting
         channel(alice, hook.url, name="a-rather-long-name-of-a-channel-of-lena")
         told(alice, 2)
         send_all()
+    NoticeRule.objects.filter(kind="failed").update(minutes=10, gpus=8, is_digest=True)
     shown.check_everywhere("/notices", dark=SCREEN)
     shown.check_everywhere("/account/notices", dark=PHONE)
     shown.check_everywhere(f"/account/notices/calls?channel={NoticeChannel.objects.get().name}", dark=SCREEN)

@@ -65,6 +65,17 @@ from portal.nodes.views import (
     wall,
 )
 from portal.notebooks.views import give_back, notebook_list, open_notebook
+from portal.notices.views import (
+    calls,
+    delete_channel,
+    delete_rule,
+    notice_list,
+    notice_settings,
+    quiet_hours,
+    send_again,
+    send_waiting,
+    test_channel,
+)
 from portal.policy.views import LiveReplay, policy, replay, replays
 from portal.reports.views import forecasts, timeline, usage
 from portal.rewind.views import reopen
@@ -127,6 +138,15 @@ urlpatterns: list[URLPattern] = [
     path("account/tokens/clients/revoke", revoke_sign_ins),
     path("account/keys", keys),
     path("account/keys/<int:key_id>/remove", remove_key),
+    path("notices", notice_list),
+    path("account/notices", notice_settings),
+    path("account/notices/rules/delete", delete_rule),
+    path("account/notices/hours", quiet_hours),
+    path("account/notices/calls", calls),
+    path("account/notices/calls/<str:delivery>/again", send_again),
+    path("account/notices/channels/<str:channel>/delete", delete_channel),
+    path("account/notices/channels/<str:channel>/test", test_channel),
+    path("account/notices/channels/<str:channel>/waiting", send_waiting),
     # files, hosts, audit
     path("files", files),
     path("files/<file:path>", files),

@@ -28,7 +28,7 @@ SAYS: Mapping[Scope, str] = {
     Scope.JOBS_STOP: "Stop and delete jobs",
     Scope.FILES_READ: "Read files",
     Scope.FILES_WRITE: "Write and delete files",
-    Scope.ACCOUNT: "Read and change the account, and read what it did",
+    Scope.ACCOUNT: "Read and change the account with its notices, and read what it did",
     Scope.ADMIN: "What goes beyond a user: nodes, users, virtual clusters, and the jobs and files of others",
 }
 

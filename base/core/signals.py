@@ -18,6 +18,9 @@ first_start = Signal()
 # loses a mark: for the events of jobs.
 node_learnt = Signal()
 
+# Sent with ``username``, ``used`` and ``limit`` (bytes) when a file was written by whoever has a quota.
+files_grew = Signal()
+
 
 @dataclass(frozen=True, slots=True)
 class LiveJobs:

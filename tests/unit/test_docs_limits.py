@@ -16,6 +16,8 @@ from clusters.users import entry_rules
 from clusters.vcs.rules import MOST_GRACE
 from jobs.config import extras, problems, spec
 from jobs.config.sweep import parameters
+from jobs.notices import send
+from jobs.notices import services as notices  # ``services`` here are those of accounts
 from jobs.planning.streak import MOST
 from jobs.submitting import drafts, sweeps, templates
 from jobs.web_pages import rights
@@ -62,6 +64,10 @@ ROWS = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|", (USE / "limits.md").read_te
         ("processes and threads", (settings.TASK_PIDS,)),
         ("people, virtual clusters and links", (rights.MOST_SHARES,)),
         ("attempts in a row", (MOST,)),
+        ("channels of your notices", (notices.MOST_CHANNELS,)),
+        ("notices that are sent", (send.MOST_A_MINUTE,)),
+        ("times that one is tried", (send.MOST_TRIES,)),
+        ("days for which notices", (settings.NOTICE_DAYS,)),
         ("days of such a share", (api._LONGEST // 86_400,)),
     ],
 )

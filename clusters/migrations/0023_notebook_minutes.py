@@ -3,7 +3,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("clusters", "0021_min_run"),
+        ("clusters", "0022_managers"),
     ]
 
     operations = [

@@ -20,7 +20,7 @@ def _has_none(model: str, name: str, to: str, related_name: str, **more: bool) -
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("jobs", "0040_ends"),
+        ("jobs", "0041_notices"),
     ]
 
     operations = [

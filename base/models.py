@@ -10,7 +10,7 @@ from django.core.validators import RegexValidator
 from django.db import models
 from django.utils.crypto import salted_hmac
 
-from base.accounts.roles import Role
+from base.roles import Role
 
 USERNAME = RegexValidator(
     r"\A(?!\.{1,2}\Z)[A-Za-z0-9_.-]{1,64}\Z", "Use letters, digits, dots, dashes and underscores, 64 at most."

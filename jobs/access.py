@@ -18,9 +18,9 @@ from dataclasses import replace
 
 from django.conf import settings
 
-from base.accounts.roles import Action
 from base.accounts.viewer import Viewer, may, may_read_jobs
 from base.core.errors import Forbidden, Unauthorized
+from base.roles import Permission
 from clusters.placement.fit import Blocker
 from clusters.vcs.grants import may_use
 from clusters.vcs.rules import DEFAULT_VC
@@ -53,7 +53,7 @@ def reads_details_as(viewer: Viewer) -> str:
     """The same for all viewers who read the same of a list of many users' jobs, for its ETag."""
     if settings.JOB_PRIVACY == "open":
         return ""
-    return str(viewer.role) if may(viewer, Action.READ_ALL) else viewer.username
+    return str(viewer.role) if may(viewer, Permission.READ_ALL) else viewer.username
 
 
 def may_read_config(viewer: Viewer, job: Job) -> bool:
@@ -125,12 +125,12 @@ def require_enter(viewer: Viewer, job: Job) -> None:
 
 def is_insider(viewer: Viewer, username: str) -> bool:
     """Whether the viewer may do with the jobs of that user what their owner may."""
-    return may(viewer, Action.CHANGE_JOB, owner=username)
+    return may(viewer, Permission.CHANGE_JOB, owner=username)
 
 
 def reads_all_of(viewer: Viewer, username: str) -> bool:
     """Whether the viewer reads all of the jobs of that user, also where jobs are private."""
-    return may(viewer, Action.READ_JOB, owner=username)
+    return may(viewer, Permission.READ_JOB, owner=username)
 
 
 def _refusal(viewer: Viewer, job: Job) -> Unauthorized | Forbidden:

@@ -16,10 +16,10 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from base.accounts import audit
-from base.accounts.roles import Action
 from base.accounts.viewer import Viewer, may, require
 from base.core.errors import BadRequest, Conflict
 from base.models import User
+from base.roles import Permission
 from base.wakes import wake
 from clusters.vcs.rules import MOST_PRIORITY
 from jobs import queries
@@ -38,7 +38,7 @@ def may_prioritize(viewer: Viewer, job: Job) -> bool:
 
 
 def may_order(viewer: Viewer, job: Job) -> bool:
-    return may(viewer, Action.ORDER_JOBS, vc=job.vc)
+    return may(viewer, Permission.ORDER_JOBS, vc=job.vc)
 
 
 def set_priority(actor: User, job: Job, value: int) -> bool:
@@ -64,7 +64,7 @@ def move_before(actor: User, job: Job, other: Job) -> bool:
     """Let the job start before another one of its virtual cluster. It gets that one's priority if its own is lower.
     False when it is ahead already. Raises Unauthorized, Forbidden, BadRequest, Conflict."""
     refusal = "Only an admin, or the manager of the virtual cluster, changes the order in which jobs start."
-    require(actor, Action.ORDER_JOBS, refusal, vc=job.vc)
+    require(actor, Permission.ORDER_JOBS, refusal, vc=job.vc)
     if job.pk == other.pk or job.vc != other.vc:
         both = f"{job} and {other}"
         raise BadRequest(f"{both} must be two jobs of one virtual cluster, for each has a queue of its own.")

@@ -49,9 +49,9 @@ def _empty(_: TransactionTestCase) -> None:
     tables = [model._meta.db_table for model in apps.get_models(include_auto_created=True)]
     asked = ", ".join(f'EXISTS (SELECT 1 FROM "{table}")' for table in tables)
     with transaction.atomic(), connection.cursor() as cursor:
-        for table, is_filled in zip(tables, one_row(f"SELECT {asked}"), strict=True):  # noqa: S608 - our own names
+        for table, is_filled in zip(tables, one_row(f"SELECT {asked}"), strict=True):
             if is_filled:
-                cursor.execute(f'DELETE FROM "{table}"')  # noqa: S608
+                cursor.execute(f'DELETE FROM "{table}"')
         # The row that a migration made.
         VirtualCluster.objects.create(name="default", capacity=100, max_capacity=100)
 

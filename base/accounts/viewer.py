@@ -9,11 +9,11 @@ from django.conf import settings
 from django.contrib.auth import get_user
 from django.contrib.auth.models import AnonymousUser
 
-from base.accounts.roles import OF_AUDITORS, Action, Role
 from base.accounts.scopes import Scope
 from base.core.errors import Forbidden, Unauthorized
 from base.core.signals import manages
 from base.models import User
+from base.roles import OF_AUDITORS, Permission, Role
 
 NON_ADMIN = "Non-admin is not allowed to do this operation."
 AUDITS = "An auditor reads, and changes nothing but the own account."
@@ -55,8 +55,8 @@ def viewer_in(session: Any) -> Viewer:
     return user if isinstance(user, User) else Guest()
 
 
-def may(viewer: Viewer, action: Action, *, owner: str = "", vc: str = "") -> bool:
-    """Whether the table of base.accounts.roles lets the viewer do it. ``owner``: the user whose thing it is about;
+def may(viewer: Viewer, action: Permission, *, owner: str = "", vc: str = "") -> bool:
+    """Whether the table of base.roles lets the viewer do it. ``owner``: the user whose thing it is about;
     ``vc``: its virtual cluster."""
     if not viewer.is_authenticated or (viewer.role == Role.AUDITOR and action not in OF_AUDITORS):
         return False
@@ -71,7 +71,7 @@ def is_whole(viewer: Viewer) -> bool:
     return viewer.scopes is None or Scope.ADMIN in viewer.scopes
 
 
-def require(viewer: Viewer, action: Action, refusal: str = NON_ADMIN, *, owner: str = "", vc: str = "") -> User:
+def require(viewer: Viewer, action: Permission, refusal: str = NON_ADMIN, *, owner: str = "", vc: str = "") -> User:
     """The user, or Unauthorized (401), or Forbidden (403) with the sentence ``refusal``, where they may not."""
     user = require_user(viewer)
     if not may(viewer, action, owner=owner, vc=vc):
@@ -96,7 +96,7 @@ def require_change(viewer: Viewer) -> None:
 
 def reads_all(viewer: Viewer) -> bool:
     """Whether the viewer reads what admins read."""
-    return may(viewer, Action.READ_ALL)
+    return may(viewer, Permission.READ_ALL)
 
 
 def may_read_jobs(viewer: Viewer) -> bool:
@@ -119,9 +119,9 @@ def require_user(viewer: Viewer) -> User:
 
 def require_admin(viewer: Viewer, refusal: str = NON_ADMIN) -> User:
     """The admin, or Unauthorized (401), or Forbidden (403) with the sentence ``refusal``."""
-    return require(viewer, Action.ADMINISTER, refusal)
+    return require(viewer, Permission.ADMINISTER, refusal)
 
 
 def require_self_or_admin(viewer: Viewer, username: str, refusal: str = NON_ADMIN) -> User:
     """The user of that name or an admin, or Unauthorized (401), or Forbidden (403) with the sentence ``refusal``."""
-    return require(viewer, Action.CHANGE_ACCOUNT, refusal, owner=username)
+    return require(viewer, Permission.CHANGE_ACCOUNT, refusal, owner=username)

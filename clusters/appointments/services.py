@@ -13,11 +13,11 @@ from django.db import transaction
 from django.utils import timezone
 
 from base.accounts import audit
-from base.accounts.roles import Action
 from base.accounts.viewer import Viewer, may, require, require_user
 from base.core.bulk import lock_table
 from base.core.errors import BadRequest, Conflict, Forbidden, NotFound, UnknownVirtualCluster
 from base.models import User
+from base.roles import Permission
 from clusters.appointments import rules
 from clusters.appointments.queries import as_value, load_appointments
 from clusters.models import Appointment, Node, VirtualCluster
@@ -37,7 +37,7 @@ def write(actor: Viewer, values: Mapping[str, Any], id: int | None = None) -> Ap
     """
     who = require_user(actor).username
     if id is None:
-        require(actor, Action.APPOINT, vc=str(values.get("vc") or ""))
+        require(actor, Permission.APPOINT, vc=str(values.get("vc") or ""))
     with transaction.atomic():
         lock_table(Appointment)
         others = [other for other in load_appointments(timezone.now()) if other.id != id]
@@ -49,7 +49,7 @@ def write(actor: Viewer, values: Mapping[str, Any], id: int | None = None) -> Ap
             _require(actor, before)
         _fill(row, dict(values), before, others)
         _require(actor, as_value(row))
-        if not may(actor, Action.ADMINISTER):
+        if not may(actor, Permission.ADMINISTER):
             _require_guaranteed(as_value(row), others)
         row.save()
         change = {"from": before.said if before else None, "to": as_value(row).said}
@@ -76,7 +76,7 @@ def find(id: int) -> Appointment:
 
 def _require(actor: Viewer, view: rules.AppointmentView) -> None:
     """Raise Forbidden for who may not make appointments for those whose this one is."""
-    require(actor, Action.APPOINT, vc=view.holder.vc)
+    require(actor, Permission.APPOINT, vc=view.holder.vc)
 
 
 def _require_guaranteed(view: rules.AppointmentView, others: list[rules.AppointmentView]) -> None:

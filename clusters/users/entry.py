@@ -11,9 +11,9 @@ from django.utils import timezone
 
 from base.accounts import audit
 from base.accounts.providers.said import Said
-from base.accounts.roles import Role
 from base.core.errors import BadRequest, NotFound, NotLetIn, RemoveAdmin
 from base.models import USERNAME, FormerUser, Identity, User
+from base.roles import Role
 from clusters.users import rules
 from clusters.users.entry_rules import Outcome, decide, load_rules
 from clusters.users.services import change_role

@@ -15,10 +15,10 @@ from django.db.models import Max
 
 from base.accounts import audit
 from base.accounts.providers.said import LONGEST
-from base.accounts.roles import Role
 from base.accounts.viewer import Viewer, require_admin
 from base.core.errors import BadRequest, NotFound
 from base.models import Identity, SignInRule
+from base.roles import Role
 from clusters.users.rules import known_vcs
 from clusters.vcs.rules import MOST_PRIORITY
 

@@ -13,10 +13,10 @@ from typing import Any
 from django.db import IntegrityError, transaction
 
 from base.accounts import audit
-from base.accounts.roles import Action
 from base.accounts.viewer import Viewer, require, require_admin
 from base.core.errors import BadRequest, ConflictGroup, Forbidden, NoGroup
 from base.models import User
+from base.roles import Permission
 from clusters.models import Group, GroupMember, VcGrant, VirtualCluster
 from clusters.users import rules
 from clusters.users.queries import load_users
@@ -123,7 +123,7 @@ def set_grouplist(actor: Viewer, username: str, names: Iterable[str]) -> None:
 
 def add_member(actor: Viewer, username: str, name: str) -> None:
     """Put a user into a group. Forbidden for admins, who are in all of them."""
-    who = require(actor, Action.GRANT, vc=name).username
+    who = require(actor, Permission.GRANT, vc=name).username
     with transaction.atomic():
         user = _changeable(username)
         kind = find_group(name).kind
@@ -138,7 +138,7 @@ def add_member(actor: Viewer, username: str, name: str) -> None:
 
 def remove_member(actor: Viewer, username: str, name: str) -> None:
     """Take a user out of a group. Forbidden for admins, and for ``default``, which everybody is in."""
-    who = require(actor, Action.GRANT, vc=name).username
+    who = require(actor, Permission.GRANT, vc=name).username
     with transaction.atomic():
         _changeable(username)
         find_group(name)

@@ -14,10 +14,10 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q
 
 from base.accounts import audit, passwords, tokens
-from base.accounts.roles import Action, Role
 from base.accounts.viewer import NON_ADMIN, Viewer, require, require_admin, require_self_or_admin
 from base.core.errors import BadRequest, ConflictUser, Forbidden, RemoveAdmin
 from base.models import FormerUser, User
+from base.roles import Permission, Role
 from clusters.models import Appointment, GroupMember, VcGrant
 from clusters.users import rules
 from clusters.users.left import left_by
@@ -176,7 +176,7 @@ def grant(actor: Viewer, vc: str, username: str, priority: int | None = None, *,
     """Let one more user submit to a virtual cluster, or change how far up they may set a priority there and whether
     they manage it (None: as it is). What they may use besides stays. The manager may do it too, but only an admin makes
     managers."""
-    who = require(actor, Action.GRANT, vc=vc)
+    who = require(actor, Permission.GRANT, vc=vc)
     with transaction.atomic():
         user = rules.find_user(username, lock=True)
         if user.is_admin:
@@ -194,7 +194,7 @@ def grant(actor: Viewer, vc: str, username: str, priority: int | None = None, *,
 
 def withdraw(actor: Viewer, vc: str, username: str) -> None:
     """End what ``grant`` gave; their jobs go on. Only an admin ends that of a manager."""
-    who = require(actor, Action.GRANT, vc=vc)
+    who = require(actor, Permission.GRANT, vc=vc)
     with transaction.atomic():
         rules.find_user(username, lock=True)
         row = VcGrant.objects.filter(vc__name=vc, username=username).first()
@@ -239,7 +239,7 @@ def merge_extension(actor: Viewer, username: str, extension: dict[str, Any]) -> 
 
 
 def change_role(who: str, user: User, role: Role, **data: str) -> None:
-    """Inside a transaction, with the user's row locked. ``role`` is one of base.accounts.roles.ROLES. Raises
+    """Inside a transaction, with the user's row locked. ``role`` is one of base.roles.ROLES. Raises
     RemoveAdmin."""
     if role == user.role:
         return

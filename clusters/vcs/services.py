@@ -11,12 +11,12 @@ from typing import Any
 from django.db import transaction
 
 from base.accounts import audit
-from base.accounts.roles import Action
 from base.accounts.viewer import Viewer, require, require_admin
 from base.core import words
 from base.core.bulk import lock_table
 from base.core.errors import BadRequest, ConflictVc, Forbidden, NoEnoughQuota, NoVirtualCluster, RemoveRunningVc
 from base.core.signals import NO_JOBS, LiveJobs, about_jobs
+from base.roles import Permission
 from clusters.models import Group, Node, VirtualCluster
 from clusters.vcs import rules
 from clusters.vcs.rules import ADMIN_GROUP, DEFAULT_VC
@@ -89,7 +89,7 @@ def change_settings(actor: Viewer, name: str, settings: Mapping[str, Any]) -> Vi
     Raises Unauthorized, Forbidden, BadRequest, ConflictVc, NoEnoughQuota, NoVirtualCluster.
     """
     is_small = settings.keys() <= OF_MANAGERS
-    who = require(actor, Action.SET_VC if is_small else Action.ADMINISTER, vc=name).username
+    who = require(actor, Permission.SET_VC if is_small else Permission.ADMINISTER, vc=name).username
     if name == DEFAULT_VC and settings.keys() - OF_DEFAULT:
         require_name(name)
     with transaction.atomic():
@@ -171,7 +171,7 @@ def set_vc_status(actor: Viewer, name: str, status: str) -> VirtualCluster:
     Raises Unauthorized, Forbidden, BadRequest, NoVirtualCluster.
     """
     require_name(name)
-    who = require(actor, Action.SET_VC, vc=name).username
+    who = require(actor, Permission.SET_VC, vc=name).username
     if status not in ("stopped", "running"):
         raise BadRequest('child "vcStatus" fails because ["vcStatus" must be one of [stopped, running]]')
     with transaction.atomic():

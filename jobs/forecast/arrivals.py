@@ -1,4 +1,4 @@
-"""Which jobs may come while others wait? Drawn from those that came lately. Pure.
+"""Which jobs may come while others wait? Drawn from those that came lately; the same draw has the same.
 
 What came at the same hours of the days before may come again; where no whole day is known, what came in the last hours.
 Each draw takes as many of them as there were, some twice and some not at all, so that draws differ as days do.

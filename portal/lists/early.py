@@ -17,9 +17,9 @@ from pydantic import Field
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from base.accounts.roles import by_flag
 from base.accounts.viewer import Viewer
 from base.core.errors import ConflictJob, IncorrectPassword, InvalidConfig, LongshoreError, NoJob, NoUser, Unauthorized
+from base.roles import by_flag
 from clusters.users.services import create_user, delete_user, update_user
 from jobs import admission, queries, services
 from jobs.planning.lifecycle import JobState, v1_sub_state

@@ -19,8 +19,8 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 from rest_framework.request import Request
 
-from base.accounts.roles import Action
 from base.accounts.viewer import reads_all, require
+from base.roles import Permission
 from portal.metrics import figures
 from portal.shared.api.v1 import V1View
 from portal.shared.viewer import ip_of, viewer_of
@@ -31,7 +31,7 @@ class Metrics(V1View):
     def get(self, request: Request) -> HttpResponse:
         viewer = viewer_of(request)
         if not (with_names := reads_all(viewer)) and not is_near(request._request):
-            require(viewer, Action.READ_ALL, "The metrics of the portal are for admins and auditors.")
+            require(viewer, Permission.READ_ALL, "The metrics of the portal are for admins and auditors.")
         registry = CollectorRegistry(auto_describe=False)
         registry.register(PortalCollector(with_names=with_names))
         return HttpResponse(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)

@@ -10,10 +10,10 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 
-from base.accounts.roles import Action
 from base.accounts.viewer import Viewer, require, require_admin, require_user
 from base.core import words
 from base.core.errors import NoNode
+from base.roles import Permission
 from clusters.models import Node
 from clusters.nodes import services
 from clusters.nodes.gone import confirm_gone
@@ -127,7 +127,7 @@ class LiveCheck(LivePage):
     """What the last check of the cluster found. It is for admins and auditors."""
 
     def require(self, viewer: Viewer) -> object:
-        return require(viewer, Action.READ_ALL)
+        return require(viewer, Permission.READ_ALL)
 
     def version(self) -> str:
         return _check_version()

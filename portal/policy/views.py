@@ -5,10 +5,10 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect, render
 
-from base.accounts.roles import Action
 from base.accounts.viewer import Viewer, require
 from base.core.errors import BadRequest
 from base.core.words import whole
+from base.roles import Permission
 from jobs.replay import run
 from portal.policy import replay_page
 from portal.policy.what_if_page import composed, what_if_address, what_if_page
@@ -59,7 +59,7 @@ class LiveReplay(LivePage):
         run.find(self._admin, self._id)
 
     def require(self, viewer: Viewer) -> object:
-        return require(viewer, Action.READ_ALL)
+        return require(viewer, Permission.READ_ALL)
 
     def version(self) -> str:
         return replay_page.version(self._admin, self._id)

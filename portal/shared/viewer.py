@@ -10,7 +10,6 @@ from django.utils.functional import SimpleLazyObject
 from rest_framework.request import Request
 
 from base.accounts import audit
-from base.accounts.roles import Action
 from base.accounts.viewer import (
     NON_ADMIN,
     Guest,
@@ -22,6 +21,7 @@ from base.accounts.viewer import (
     viewer_in,
 )
 from base.models import User
+from base.roles import Permission
 from portal.shared.error_pages import EXPIRED
 
 
@@ -64,7 +64,7 @@ def admin_of(request: HttpRequest | Request, refusal: str = NON_ADMIN) -> User:
 
 def all_reader_of(request: HttpRequest | Request) -> User:
     """Who sent the request and reads what admins read, or Unauthorized (401), or Forbidden (403)."""
-    return require(viewer_of(request), Action.READ_ALL)
+    return require(viewer_of(request), Permission.READ_ALL)
 
 
 def ip_of(request: HttpRequest | Request) -> str | None:

@@ -10,10 +10,10 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from base.accounts.roles import by_flag
 from base.accounts.viewer import reads_all, require_admin, require_self_or_admin
 from base.core.errors import Forbidden, IncorrectPassword, NoUser
 from base.models import User
+from base.roles import by_flag
 from clusters.users import groups
 from clusters.users.queries import UserRecord, load_user, load_users
 from clusters.users.services import (

@@ -11,11 +11,11 @@ from urllib.parse import quote, urlencode
 from django.db.models import Count, Max, Q, QuerySet
 from django.utils import timezone
 
-from base.accounts.roles import ROLES, Role
 from base.core import words
 from base.core.errors import MissingUser
 from base.core.signals import NO_JOBS, LiveJobs, about_jobs
 from base.models import ApiToken, User
+from base.roles import ROLES, Role
 from clusters.models import VcGrant, VirtualCluster
 from clusters.users.queries import load_user
 from clusters.vcs.grants import grants_of, in_order, vc_names

@@ -12,10 +12,10 @@ from django.shortcuts import redirect, render
 from django.utils.html import format_html
 from django.views.decorators.debug import sensitive_post_parameters
 
-from base.accounts.roles import ROLES, Role
 from base.core import sealed, words
 from base.core.errors import BadRequest, LongshoreError
 from base.models import User
+from base.roles import ROLES, Role
 from clusters.users import services
 from clusters.users.csv_import import TEMPLATE, import_csv
 from clusters.users.left import left_by

@@ -15,10 +15,10 @@ from pydantic_core import PydanticKnownError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from base.accounts.roles import Action
 from base.accounts.viewer import may
 from base.core.errors import LongshoreError, NoVirtualCluster
 from base.core.values import V1Answer, absent, called
+from base.roles import Permission
 from clusters.nodes.serializers import Resources
 from clusters.vcs import services
 from clusters.vcs.queries import VcView, load_vcs
@@ -208,7 +208,7 @@ class OneVirtualCluster(V1View):
         `shareHalfLifeHours`, `graceSeconds`, `minRunMinutes`, `notebookMinutes` and `logRetention` may also go to the
         virtual cluster `default`; a manager sends no other, without `storeQuota`, `graceSeconds`, `minRunMinutes`."""
         user = viewer_of(request)
-        is_manager = not user.is_admin and may(user, Action.SET_VC, vc=vc)
+        is_manager = not user.is_admin and may(user, Permission.SET_VC, vc=vc)
         if (vc == DEFAULT_VC or is_manager) and _is_of_default(request):
             user = user_of(request)
             services.change_settings(user, vc, read(VcLimits, request).settings())

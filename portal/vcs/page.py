@@ -9,11 +9,11 @@ from typing import Any
 
 from django.db.models import Count
 
-from base.accounts.roles import Action
 from base.accounts.viewer import Viewer, may, reads_all
 from base.core import words
 from base.core.errors import NoVirtualCluster
 from base.core.signals import about_jobs
+from base.roles import Permission
 from clusters.models import Node, VcGrant
 from clusters.vcs import rules
 from clusters.vcs.queries import VcView, load_vcs
@@ -161,7 +161,7 @@ def panel(
     settings: SettingsForm | None = None,
 ) -> dict[str, Any]:
     """What stands below the list when one of them is open. Who sets it or reads all sees who may use it."""
-    may_set, may_grant = (may(viewer, action, vc=line.name) for action in (Action.SET_VC, Action.GRANT))
+    may_set, may_grant = (may(viewer, action, vc=line.name) for action in (Permission.SET_VC, Permission.GRANT))
     sees_all = may_grant or reads_all(viewer)
     now = about_jobs().users_of(line.name)
     running = sorted(

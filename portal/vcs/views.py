@@ -12,10 +12,10 @@ from django.utils.html import format_html
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
-from base.accounts.roles import Action
 from base.accounts.viewer import require
 from base.core import words
 from base.core.errors import BadRequest, Forbidden, LongshoreError
+from base.roles import Permission
 from clusters.users import services as users  # two of that name
 from clusters.vcs import rules, services
 from portal.shared.confirm import ask_to_confirm, question, return_url
@@ -57,7 +57,7 @@ def vc_settings(request: HttpRequest, name: str) -> HttpResponseBase:
     """Fields of the POST: gpu_guarantee, gpu_ceiling, user_gpus, user_jobs, user_priority, share_half_life, grace,
     min_run, notebook_minutes, store_quota (empty: none), profile, rdma, log_days, log_gigabytes, node (many). Of
     ``default`` only what is of users and logs counts, of a manager less."""
-    user = require(viewer_of(request), Action.SET_VC, vc=name)
+    user = require(viewer_of(request), Permission.SET_VC, vc=name)
     page = vcs_page(viewer_of(request))
     line = one_line(page["lines"], name)
     if request.method != "POST":
@@ -80,7 +80,7 @@ def vc_settings(request: HttpRequest, name: str) -> HttpResponseBase:
 @own_form
 def vc_status(request: HttpRequest, name: str) -> HttpResponseBase:
     """Stop or activate, whichever it is not. Field of the POST: to (stopped, running)."""
-    user = require(viewer_of(request), Action.SET_VC, vc=name)
+    user = require(viewer_of(request), Permission.SET_VC, vc=name)
     _require_changeable(name)
     if request.method == "POST":
         to = request.POST.get("to", "")

@@ -13,9 +13,9 @@ from django.db import transaction
 from django.urls import get_resolver
 
 from base.accounts import tokens
-from base.accounts.roles import ROLES, Action, Role
 from base.core.errors import BadRequest, Forbidden
 from base.models import User
+from base.roles import ROLES, Permission, Role
 from clusters.models import VcGrant, VirtualCluster
 from clusters.users import services as users
 from clusters.vcs import services as vcs
@@ -263,7 +263,7 @@ def test_the_guide_has_the_table_of_roles() -> None:
     columns = (Role.OWNER, Role.USER, Role.MANAGER, Role.AUDITOR, Role.ADMIN)
     rows = [
         f"| {each.value.says} | {' | '.join('x' if role in each.value.roles else '' for role in columns)} |"
-        for each in Action
+        for each in Permission
     ]
     assert [line for line in guide.splitlines() if line in rows] == rows
     assert [role for role in ROLES if f"**{role}**" not in guide] == []

@@ -32,36 +32,38 @@ def by_flag(is_admin: bool) -> Role:
 
 
 @dataclass(frozen=True, slots=True)
-class Right:
+class AllowedRoles:
     says: str
     roles: frozenset[Role]
 
 
-def _right(says: str, *roles: Role) -> Right:
-    return Right(says, frozenset(roles))
+def _to(says: str, *roles: Role) -> AllowedRoles:
+    return AllowedRoles(says, frozenset(roles))
 
 
-class Action(Enum):
+class Permission(Enum):
     """What somebody may do, and who."""
 
-    READ_JOB = _right("Read all of a private job: config, logs, metrics, events", Role.OWNER, Role.AUDITOR, Role.ADMIN)
-    READ_ALL = _right(
+    READ_JOB = _to("Read all of a private job: config, logs, metrics, events", Role.OWNER, Role.AUDITOR, Role.ADMIN)
+    READ_ALL = _to(
         "Read what everybody did, users, hosts, forecasts, policies, and the use of all", Role.AUDITOR, Role.ADMIN
     )
-    USE = _right("Submit jobs, write files, save templates", Role.USER, Role.ADMIN)
-    CHANGE_JOB = _right("Stop, change, delete and get into a job, and share its pages", Role.OWNER, Role.ADMIN)
-    ORDER_JOBS = _right("Raise a job and change the order in its virtual cluster", Role.MANAGER, Role.ADMIN)
-    GRANT = _right("Say who may use the virtual cluster, and how far up their priorities go", Role.MANAGER, Role.ADMIN)
-    SET_VC = _right(
+    USE = _to("Submit jobs, write files, save templates", Role.USER, Role.ADMIN)
+    CHANGE_JOB = _to("Stop, change, delete and get into a job, and share its pages", Role.OWNER, Role.ADMIN)
+    ORDER_JOBS = _to("Raise a job and change the order in its virtual cluster", Role.MANAGER, Role.ADMIN)
+    GRANT = _to("Say who may use the virtual cluster, and how far up their priorities go", Role.MANAGER, Role.ADMIN)
+    SET_VC = _to(
         "Stop and activate the virtual cluster; set what its users share and may have at most, and how long logs stay",
         Role.MANAGER,
         Role.ADMIN,
     )
-    APPOINT = _right("Make appointments of the virtual cluster within its guarantee", Role.MANAGER, Role.ADMIN)
-    CHANGE_ACCOUNT = _right("Change an account: password, e-mail, tokens, keys", Role.OWNER, Role.ADMIN)
-    ADMINISTER = _right(
+    APPOINT = _to("Make appointments of the virtual cluster within its guarantee", Role.MANAGER, Role.ADMIN)
+    CHANGE_ACCOUNT = _to("Change an account: password, e-mail, tokens, keys", Role.OWNER, Role.ADMIN)
+    ADMINISTER = _to(
         "All else: nodes, users and roles, capacity of virtual clusters, replay, files of others", Role.ADMIN
     )
 
 
-OF_AUDITORS = frozenset(action for action in Action if Role.AUDITOR in action.value.roles) | {Action.CHANGE_ACCOUNT}
+OF_AUDITORS = frozenset(action for action in Permission if Role.AUDITOR in action.value.roles) | {
+    Permission.CHANGE_ACCOUNT
+}

@@ -70,7 +70,7 @@ class OidcProvider:
         basic = "Basic " + base64.b64encode(f"longshore:{quote_plus(SECRET)}".encode()).decode()
         if authorization != basic and form.get("client_secret") != SECRET:
             return 401, {"error": "invalid_client"}
-        begun = self.codes.pop(form["code"], None)
+        begun = self.codes.pop(form.get("code", ""), None)
         digest = hashlib.sha256(form["code_verifier"].encode()).digest()
         challenge = base64.urlsafe_b64encode(digest).decode().rstrip("=")
         if begun is None or begun["code_challenge"] != challenge or begun["redirect_uri"] != form["redirect_uri"]:

@@ -18,9 +18,9 @@ from contextlib import contextmanager, suppress
 from django.db import DatabaseError
 from django.http import HttpRequest
 
-from base.accounts import scopes
 from base.accounts.callers import Caller
 from base.accounts.scopes import Scope
+from base.accounts.viewer import require_scope
 from base.core.errors import Conflict, LongshoreError, NodeUnreachable
 from base.core.threads import in_thread
 from base.models import User
@@ -135,5 +135,5 @@ def _refused(caller: Caller, task: Task, path: dict[str, str]) -> tuple[int, str
 
 
 def _found(user: User, path: dict[str, str]) -> tuple[Task, Target]:
-    scopes.require(user, Scope.JOBS_SUBMIT)
+    require_scope(user, Scope.JOBS_SUBMIT, reads=False)
     return find_port(user, path["username"], path["name"], path["role"], int(path["index"]), path["port"])

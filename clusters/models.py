@@ -139,6 +139,7 @@ class VcGrant(models.Model):
     vc = models.ForeignKey(VirtualCluster, models.CASCADE, related_name="grants")
     username = models.CharField(max_length=64)
     priority = models.PositiveSmallIntegerField(null=True)  # in place of the virtual cluster's ``user_priority``
+    manages = models.BooleanField(default=False, db_default=False)  # what that allows: base/accounts/roles.py
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["vc", "username"], name="one_grant_per_user")]

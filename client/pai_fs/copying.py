@@ -91,10 +91,12 @@ def copy(
     force: bool,
     progress: CopyProgress,
     into: bool = False,
+    missing: bool = False,
 ) -> CopyTotals:
     """Like ``cp``: into ``target`` if it is a folder, else under that name. ``contents``: only what is in the folder,
     and ``recursive`` takes the folders among it. ``into``: the target is a folder, also if it must be made. What of a
-    folder cannot be copied is noted and left out."""
+    folder cannot be copied is noted and left out. ``missing``: what is there already, as long as here, is not copied
+    again."""
     refuse_same_side(source, target)
     kind = source.is_dir()
     if kind is None:
@@ -108,6 +110,9 @@ def copy(
         raise WrongUsage(f"{source.path} has folders in it, as {min(found.folders)}; use -r.")
     folders, jobs = _folder(source, target, contents, found) if kind else ([], [_single(source, target, found, into)])
     _tell(found, progress)
+    if missing:
+        there, force = _there(jobs), True
+        jobs = [job for job in jobs if (has := _found(there, job.name)) is None or has.size != job.file.size]
     total = sum(job.file.size for job in jobs)
     progress.begin(total)
     gone = _work(jobs, progress, source, target, folders, force)

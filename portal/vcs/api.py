@@ -15,6 +15,8 @@ from pydantic_core import PydanticKnownError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from base.accounts.roles import Action
+from base.accounts.viewer import may
 from base.core.errors import LongshoreError, NoVirtualCluster
 from base.core.values import V1Answer, absent, called
 from clusters.nodes.serializers import Resources
@@ -204,8 +206,10 @@ class OneVirtualCluster(V1View):
     def put(self, request: Request, vc: str) -> Response:
         """What the body does not name stays. A body of nothing but `storeQuota`, `userCaps`, `userPriority`,
         `shareHalfLifeHours`, `graceSeconds`, `minRunMinutes`, `notebookMinutes` and `logRetention` may also go to the
-        virtual cluster `default`."""
-        if vc == DEFAULT_VC and _is_of_default(request):
+        virtual cluster `default`; a manager sends no other, without `storeQuota`, `graceSeconds`, `minRunMinutes`."""
+        user = viewer_of(request)
+        is_manager = not user.is_admin and may(user, Action.SET_VC, vc=vc)
+        if (vc == DEFAULT_VC or is_manager) and _is_of_default(request):
             user = user_of(request)
             services.change_settings(user, vc, read(VcLimits, request).settings())
             return message_response(f"update vc: {vc} successfully")

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from base.accounts import audit, scopes
+from base.accounts import audit
 from base.accounts.scopes import Scope
+from base.accounts.viewer import require_scope
 from base.core.errors import BadRequest, Forbidden, LongshoreError
 from base.core.signals import about_jobs
 from base.files.store import delegation, open_store
@@ -42,7 +43,8 @@ def _respond(request: Request) -> Answer:
     rights = caller(request)
     name = rights.user.username
     try:
-        scopes.require(rights.user, _scope_of(request))
+        scope = _scope_of(request)
+        require_scope(rights.user, scope, reads=scope == Scope.FILES_READ)
         if not rights.allows(request.op, request.path):
             raise Forbidden("This token was made for something else.")
         call = Call(name, rights.is_admin, KnownAccounts(), open_store(), request=request, rights=rights)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from base.core import words
 from base.core.errors import LongshoreError
+from base.core.signals import files_grew
 from base.files.quota.use import QuotaUse, drop_count, limit_of, outdate_count, use_of
 from base.files.store import rules
 from base.files.store.base import QuotaExceeded, Store, Writing, fill, find
@@ -149,6 +150,7 @@ class Room:
     def keep(self) -> None:
         self.use.keep(self.taken)
         self.taken = 0
+        files_grew.send_robust(None, username=self.owner, used=self.use.known(), limit=self.limit)
         if self.freed:
             self.use.outdate()
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property, partial
 
-from base.accounts.viewer import Viewer, require_admin
+from base.accounts.roles import Action
+from base.accounts.viewer import Viewer, require
 from base.core import words
 from base.core.errors import BadRequest
 from clusters.vcs.queries import load_rights
@@ -102,8 +103,8 @@ class WhatIfResult:
 
 
 def what_if(admin: Viewer, changes: Sequence[AskedChange], budget: float = BUDGET) -> WhatIfResult:
-    """Raises Forbidden for others than admins, and BadRequest with a sentence about a change that cannot be."""
-    require_admin(admin)
+    """Raises Forbidden for those who may not READ_ALL, and BadRequest with a sentence about a change that cannot be."""
+    require(admin, Action.READ_ALL)
     waiting, scene = queue_now()
     before = Situation(waiting, scene, load_rights())
     whole = apply_changes(before, changes)

@@ -17,6 +17,7 @@ from pydantic import Field
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from base.accounts.roles import by_flag
 from base.accounts.viewer import Viewer
 from base.core.errors import ConflictJob, IncorrectPassword, InvalidConfig, LongshoreError, NoJob, NoUser, Unauthorized
 from clusters.users.services import create_user, delete_user, update_user
@@ -97,7 +98,7 @@ class Auth(EarlyView):
         if put.modify:
             update_user(actor, put.username, password=put.password, admin=put.admin)
             return Response({"message": "update successfully"})
-        create_user(actor, username=put.username, password=put.password, admin=put.admin)
+        create_user(actor, username=put.username, password=put.password, role=by_flag(put.admin))
         return telling_what_is_left(Response({"message": "update successfully"}), put.username)
 
     def delete(self, request: Request) -> Response:

@@ -80,6 +80,7 @@ def test_a_thousand_nodes_take_as_many_queries_as_one(browse: Browse, alice: Use
     answer = client.get("/wall")
     Allocation.objects.all().delete()
     Node.objects.exclude(name="gpu-0000").delete()
+    client.get("/wall")  # what is kept for seconds may have been asked for before
     assert count_queries(lambda: client.get("/wall")) <= many <= 33
     assert len(answer.content) < 700_000
 

@@ -79,6 +79,8 @@ PURE = (
     "jobs/metrics/rates.py",
     "jobs/logs/times.py",
     "jobs/logs/together/order.py",
+    "jobs/notices/hours.py",
+    "jobs/notices/kinds.py",
     "jobs/replay/day.py",
     "jobs/replay/outcome.py",
     "jobs/replay/policies.py",

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from django.conf import settings
 
+from base.accounts.viewer import require_change
 from base.core.bulk import one_row
 from base.core.errors import ConflictJob, Forbidden, Mend, NoVirtualCluster, Problem
 from base.models import User
@@ -17,7 +20,8 @@ from jobs import dependencies, queries
 from jobs.config import jsonc
 from jobs.config.spec import JobSpec
 from jobs.dependencies import BadDependency
-from jobs.models import Job
+from jobs.models import Job, NoticeChannel
+from jobs.notices.kinds import OF_JOBS
 
 PAI = VirtualCluster.Profile.PAI
 
@@ -48,6 +52,7 @@ def require_may_submit(
 def require_rights(user: User, spec: JobSpec, *, instead_of: Job | None = None) -> None:
     """Check that the user may have what the job asks for; the priority of the job that it comes ``instead_of`` counts,
     and not that of its config. Raises NoVirtualCluster, Forbidden, NotGiven."""
+    require_change(user)
     vc = spec.effective_virtual_cluster
     if vc != DEFAULT_VC:
         _require_grant(user, vc)
@@ -67,6 +72,7 @@ def require_rights(user: User, spec: JobSpec, *, instead_of: Job | None = None) 
             " An admin can give it to another virtual cluster than default, on the page of virtual clusters.",
         )
     _require_grace(vc, spec)
+    _require_channels(user, spec.asked.notify or ())
     if instead_of is None:
         require_priority(user, vc, spec.asked.priority)
 
@@ -95,6 +101,19 @@ def _require_grace(vc: str, spec: JobSpec) -> None:
         raise NotGiven(path, says, Mend(f"Set to {most}", "set", path, most) if has_seconds else None)
 
 
+def _require_channels(user: User, notify: Sequence[str]) -> None:
+    """A misspelt kind would be told to nobody."""
+    names = [name for name in notify if name not in OF_JOBS]
+    known = set(NoticeChannel.objects.filter(user=user, name__in=names).values_list("name", flat=True)) if names else ()
+    for name in names:
+        if name not in known:
+            raise NotGiven(
+                "/extras/notify",
+                f"notify names {jsonc.shown(name)}, which is neither a kind of notice ({', '.join(OF_JOBS)})"
+                " nor a channel of yours. Channels are on the page of your account.",
+            )
+
+
 def require_few_tasks(user: User, more: int, *, written: int = 0) -> None:
     """Raises Forbidden where the user's jobs that wait or run would have more tasks than a user may. Ask before
     anything is written, and again with what is ``written`` once the user's row is locked: who submits at the same
@@ -110,7 +129,15 @@ def require_few_tasks(user: User, more: int, *, written: int = 0) -> None:
 def asks(spec: JobSpec) -> tuple[object, ...]:
     """What ``require_rights`` looks at: specs that are alike in it have one answer."""
     image, asked = spec.image if is_snapshot(spec.image) else "", spec.asked
-    return spec.effective_virtual_cluster, image, spec.wants_rdma, asked.profile, asked.priority, asked.grace
+    return (
+        spec.effective_virtual_cluster,
+        image,
+        spec.wants_rdma,
+        asked.profile,
+        asked.priority,
+        asked.grace,
+        asked.notify,
+    )
 
 
 def require_free_name(username: str, name: str, legacy: bool = False) -> None:

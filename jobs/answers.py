@@ -12,7 +12,7 @@ from django.utils import timezone
 from base.core.signals import LiveJobs
 from base.models import User
 from jobs import queries
-from jobs.models import Attempt, Event, PastUse, UserRest
+from jobs.models import Attempt, Event, NoticeChannel, PastUse, UserRest
 from jobs.planning.lifecycle import JobState
 
 _FEW = 100  # names; for more it is cheaper to count for all, and databases limit the length of a list
@@ -53,12 +53,14 @@ def note(sender: Any, node: str, kind: str, reason: str, **_: Any) -> None:
 
 
 def forget(sender: Any, instance: Any, **_: Any) -> None:
-    """Nobody rests, or has used anything, for a user or a virtual cluster that is deleted: another one may get the
-    name."""
+    """Nobody rests, has used or is told anything for a user or a virtual cluster that is deleted: another one may get
+    the name."""
     of = {"username": instance.username} if isinstance(instance, User) else {"vc": instance.name}
     PastUse.objects.filter(**of).delete()
     if isinstance(instance, User):
         UserRest.objects.filter(**of).delete()
+    else:
+        NoticeChannel.objects.filter(**of).delete()
 
 
 def _counted(jobs: Any, by: str) -> dict[str, LiveJobs]:

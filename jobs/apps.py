@@ -22,7 +22,7 @@ class JobsConfig(AppConfig):
         from django.db.models.signals import post_delete
         from django_q.signals import post_spawn
 
-        from base.core.signals import answer_about_jobs, first_start, node_learnt
+        from base.core.signals import answer_about_jobs, files_grew, first_start, node_learnt
         from jobs.answers import JobAnswers, forget, note
         from jobs.web_pages import models  # noqa: F401 - Django looks for rows in jobs/models alone
 
@@ -30,6 +30,7 @@ class JobsConfig(AppConfig):
         node_learnt.connect(note, dispatch_uid="jobs.node_learnt")
         post_delete.connect(forget, sender=get_user_model(), dispatch_uid="jobs.user_deleted")
         post_delete.connect(forget, sender="clusters.VirtualCluster", dispatch_uid="jobs.vc_deleted")
+        files_grew.connect(_note_growth, dispatch_uid="jobs.files_grew")
         first_start.connect(_put_examples, dispatch_uid="jobs.first_start")
         post_spawn.connect(_drop_earlier, dispatch_uid="jobs.worker_begins")
 
@@ -38,6 +39,12 @@ def _put_examples(**_: Any) -> None:
     from jobs.submitting import examples  # only that process needs it
 
     examples.put()
+
+
+def _note_growth(**told: Any) -> None:
+    from jobs.notices import conditions  # only who writes files needs it
+
+    conditions.files_grew(**told)
 
 
 def _drop_earlier(**told: Any) -> None:

@@ -21,6 +21,18 @@ from portal.logs.api import JobLogs, TaskLog
 from portal.logs.container_log import ContainerLog, ContainerLogs
 from portal.metrics.api import Summary, TaskMetrics
 from portal.nodes.api import NodeDetail, NodeGone, NodeList, NodeStatusView
+from portal.notices.api import (
+    ChannelRule,
+    Channels,
+    ChannelTest,
+    Deliveries,
+    DeliveryAgain,
+    NoticeHours,
+    Notices,
+    NoticesRead,
+    OneChannel,
+    OneDelivery,
+)
 from portal.policy.api import OneReplay, Replays, WhatIfView
 from portal.reports.api import Forecasts, Timeline, Usage
 from portal.rewind.api import Rewind
@@ -149,6 +161,16 @@ v1: list[URLPattern] = [
     *_around_a_job,
     path("appointments", Appointments.as_view()),
     path("appointments/<int:id>", OneAppointment.as_view()),
+    path("notices", Notices.as_view()),
+    path("notices/read", NoticesRead.as_view()),
+    path("notices/hours", NoticeHours.as_view()),
+    path("notices/channels", Channels.as_view()),
+    path("notices/channels/<str:channel>", OneChannel.as_view()),
+    path("notices/channels/<str:channel>/test", ChannelTest.as_view()),
+    path("notices/channels/<str:channel>/rules/<str:kind>", ChannelRule.as_view()),
+    path("notices/deliveries", Deliveries.as_view()),
+    path("notices/deliveries/<str:delivery>", OneDelivery.as_view()),
+    path("notices/deliveries/<str:delivery>/again", DeliveryAgain.as_view()),
     path("usage", Usage.as_view()),
     path("cluster/forecasts", Forecasts.as_view()),
     path("cluster/timeline", Timeline.as_view()),

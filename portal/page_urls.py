@@ -16,11 +16,13 @@ from portal.account.views import (
     remove_key,
     revoke_sign_ins,
     revoke_token,
+    service_tokens,
     tokens,
     unlink,
 )
 from portal.audit.views import audit_page
 from portal.docs.views import guide, guides
+from portal.docs.wheel import client_wheel
 from portal.files.views import files
 from portal.hosts.hosts import hosts_page
 from portal.job.actions import delete_job, release_job, stop_job, stop_jobs
@@ -62,6 +64,18 @@ from portal.nodes.views import (
     node_gone,
     wall,
 )
+from portal.notebooks.views import give_back, notebook_list, open_notebook
+from portal.notices.views import (
+    calls,
+    delete_channel,
+    delete_rule,
+    notice_list,
+    notice_settings,
+    quiet_hours,
+    send_again,
+    send_waiting,
+    test_channel,
+)
 from portal.policy.views import LiveReplay, policy, replay, replays
 from portal.reports.views import forecasts, timeline, usage
 from portal.rewind.views import reopen
@@ -78,7 +92,7 @@ from portal.sweeps.views import LiveSweep, stop_sweep, sweep_page
 from portal.terminal.page import LiveTerminals
 from portal.terminal.views import close_terminal, may_open_terminal, terminal_page, terminal_ready
 from portal.users.views import delete_user, user, users
-from portal.vcs.views import delete_vc, vc_settings, vc_status, vcs
+from portal.vcs.views import delete_vc, vc_grant, vc_settings, vc_status, vcs
 from portal.waiting.views import why_fixes, why_page
 from portal.web_pages.views import (
     open_link,
@@ -107,6 +121,8 @@ LIVE: dict[str, Callable[[HttpRequest], LivePage]] = {
 
 urlpatterns: list[URLPattern] = [
     path("theme", choose_theme),
+    path("clients", client_wheel),
+    path("clients/<str:name>", client_wheel),
     path("guides", guides),
     path("guides/<path:name>", guide),
     # one's own account
@@ -122,6 +138,15 @@ urlpatterns: list[URLPattern] = [
     path("account/tokens/clients/revoke", revoke_sign_ins),
     path("account/keys", keys),
     path("account/keys/<int:key_id>/remove", remove_key),
+    path("notices", notice_list),
+    path("account/notices", notice_settings),
+    path("account/notices/rules/delete", delete_rule),
+    path("account/notices/hours", quiet_hours),
+    path("account/notices/calls", calls),
+    path("account/notices/calls/<str:delivery>/again", send_again),
+    path("account/notices/channels/<str:channel>/delete", delete_channel),
+    path("account/notices/channels/<str:channel>/test", test_channel),
+    path("account/notices/channels/<str:channel>/waiting", send_waiting),
     # files, hosts, audit
     path("files", files),
     path("files/<file:path>", files),
@@ -151,10 +176,13 @@ urlpatterns: list[URLPattern] = [
     path("users", users),
     path("users/<str:username>", user),
     path("users/<str:username>/delete", delete_user),
+    path("users/<str:username>/tokens", service_tokens),
+    path("users/<str:username>/tokens/<int:token_id>/revoke", revoke_token),
     path("vcs", vcs),
     path("vcs/<str:name>", vcs),
     path("vcs/<str:name>/settings", vc_settings),
     path("vcs/<str:name>/status", vc_status),
+    path("vcs/<str:name>/users", vc_grant),
     path("vcs/<str:name>/delete", delete_vc),
     # home, the job list
     path("", home),
@@ -176,6 +204,9 @@ urlpatterns: list[URLPattern] = [
     path("submit/images", images),
     path("sweeps/<str:username>/<str:name>", sweep_page),
     path("sweeps/<str:username>/<str:name>/stop", stop_sweep),
+    path("notebooks", notebook_list),
+    path("notebooks/<str:name>", open_notebook),
+    path("notebooks/<str:name>/give-back", give_back),
     # one job
     path(_JOB, job_page, {"tab": "tasks"}),
     path(f"{_JOB}/events", job_page, {"tab": "events"}),

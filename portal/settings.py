@@ -25,6 +25,7 @@ from base.core.env import (
     secret_file,
     store_bucket,
     store_url,
+    targets,
     text,
     tls_files,
     unknown,
@@ -76,6 +77,7 @@ APPS_URL = web_address_or_none("LONGSHORE_APPS_URL")
 APPS_ON_ONE_HOST = choice("LONGSHORE_APPS_ON_ONE_HOST", "own", ("own", "all"))
 APPS_LINKS = choice("LONGSHORE_APPS_LINKS", "on", ("on", "none"))  # whether pages open without signing in, by a link
 APPS_VISIT = number("LONGSHORE_APPS_VISIT", 43_200, least=60)  # seconds for which a page stays open to its visitor
+NOTEBOOK_IMAGE = text("LONGSHORE_NOTEBOOK_IMAGE", "longshore/run.jupyter:1")  # of the page Notebooks
 TENSORBOARD_IMAGE = text("LONGSHORE_TENSORBOARD_IMAGE", "longshore/run.tensorboard:1")  # shows output of ended jobs
 # Who else lets people in, with what they need for it (docs/run/sign-in.md).
 SIGN_IN: Mapping[str, Provider | Directory] = {}
@@ -121,6 +123,13 @@ DIAGNOSIS_RULES = text("LONGSHORE_DIAGNOSIS_RULES", str(HOME / "diagnosis.yaml")
 TASK_DISK_MB = number("LONGSHORE_TASK_DISK_MB", 102_400, least=0)  # that a pod may write; 0: as much as there is
 TASK_PIDS = number("LONGSHORE_TASK_PIDS", 4096, least=16)  # processes and threads a task may have at once
 USER_TASKS = number("LONGSHORE_USER_TASKS", 100_000, least=1)  # of a user's jobs that wait or run
+# Notices (jobs/notices): hosts and private networks that may be posted to, beside public ones; how long they are kept.
+NOTICE_HOSTS, NOTICE_NETWORKS = targets("LONGSHORE_NOTICE_TARGETS")
+MAIL_SERVER = bind_or_none("LONGSHORE_MAIL_SERVER", "none")  # host:port; without it no mail is sent
+MAIL_TLS = choice("LONGSHORE_MAIL_TLS", "starttls", ("starttls", "tls", "none"))
+MAIL_FROM = text("LONGSHORE_MAIL_FROM", "Longshore <longshore@localhost>")
+MAIL_USER, MAIL_PASSWORD = text("LONGSHORE_MAIL_USER", ""), text("LONGSHORE_MAIL_PASSWORD", "")
+NOTICE_DAYS = number("LONGSHORE_NOTICE_DAYS", 30, least=1)
 TERMINALS = number("LONGSHORE_TERMINALS", 4, least=0)  # shells in containers that a user may have open at once
 TERMINAL_IDLE = number("LONGSHORE_TERMINAL_IDLE", 900, least=60)  # seconds without a key after which one ends
 

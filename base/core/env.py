@@ -21,6 +21,7 @@ from base.core.store_url import Bucket, bucket, is_bucket, namenodes
 # Addresses of private networks.
 PRIVATE = "127.0.0.0/8,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,::1/128,fc00::/7,fe80::/10"
 _WEB_ADDRESS = re.compile(r"https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?")
+_HOST = re.compile(r"(?!.*\.[0-9.]*$)[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*|localhost")
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 _OURS = "LONGSHORE_"
 # What is read later than the settings or by others: commands, images and compose files, containers, the project's tests
@@ -135,6 +136,21 @@ def networks(name: str, default: str = "") -> tuple[Network, ...]:
         return tuple(ipaddress.ip_network(each.strip()) for each in value.split(",") if each.strip())
     except ValueError:
         raise ImproperlyConfigured(f"{name} is {value!r}; it must be networks such as 10.1.0.0/16,10.2.0.7.") from None
+
+
+def targets(name: str) -> tuple[frozenset[str], tuple[Network, ...]]:
+    """The hosts and the networks of ``hooks.lab,10.1.0.0/16``."""
+    hosts: set[str] = set()
+    found: list[Network] = []
+    for each in filter(None, (part.strip() for part in text(name, "").split(","))):
+        try:
+            found.append(ipaddress.ip_network(each))
+        except ValueError:
+            if not _HOST.fullmatch(each):
+                says = f"{name} names {each!r}; it must have hosts and networks such as hooks.lab,10.1.0.0/16."
+                raise ImproperlyConfigured(says) from None
+            hosts.add(each.lower())
+    return frozenset(hosts), tuple(found)
 
 
 def web_address(name: str, default: str) -> str:

@@ -35,12 +35,13 @@ DESCRIPTION = (
     "Free storage. Known are `priority` (-100 to 100; above 0 where an admin allows it), `nodeLabels` ({label: value}),"
     ' `avoidNodes` (names), `topology` ({"prefer": level} or {"require": level}), `maxRunSeconds`, `preemptible`,'
     ' `dependsOn` (names, or {"job", "after": "success" or "end"}), `profile` (default or pai), `graceSeconds` (0 to'
-    ' 600, as far as the virtual cluster allows), `notice` ({"signal", "seconds"}) and `secrets` ({name: text}); a'
-    " wrong value of these is refused."
+    ' 600, as far as the virtual cluster allows), `notice` ({"signal", "seconds"}), `notify` (kinds of notices,'
+    " and names of channels) and `secrets` ({name: text}); a wrong value of these is refused."
 )
 MOST_LABELS = 64
 MOST_AVOIDED = 100  # nodes
 MOST_AWAITED = 100  # jobs of one dependsOn
+MOST_NOTIFIED, MOST_NAME = 10, 40  # kinds and channels of notify, and characters of one
 HIDDEN = "(secret)"  # stands in a stored config in place of a secret's value
 MAX_SECRETS = 30_000  # bytes of all secrets of a job
 NO_TEXTS = "secrets must be an object of names and texts."
@@ -139,6 +140,12 @@ class Extras(BaseModel):
     topology: Annotated[Together | None, BeforeValidator(coerce.container)] = None
     grace_seconds: Annotated[int | None, BeforeValidator(coerce.integer)] = Field(None, ge=0, le=MOST_GRACE)
     notice: Annotated[Notice | None, BeforeValidator(coerce.container)] = None
+    # Kinds of notices, and names of channels, in place of the rules of its owner.
+    notify: Annotated[
+        tuple[Annotated[StrictStr, Field(min_length=1, max_length=MOST_NAME)], ...] | None,
+        Field(max_length=MOST_NOTIFIED),
+        BeforeValidator(coerce.container),
+    ] = None
 
     @property
     def closeness(self) -> Topology:

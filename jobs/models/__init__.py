@@ -1,10 +1,11 @@
-"""The rows of jobs: what users want (Job), how it was tried (Attempt, Task), what happened (Event) and what was used
-(Holding)."""
+"""The rows of jobs: what users want (Job), how it was tried (Attempt, Task), what happened (Event), what was used
+(Holding), and who is told of it (NoticeRow)."""
 
 from jobs.models.attempt import Attempt, Task
 from jobs.models.draft import Draft, Sweep, Template
 from jobs.models.history import Event, Holding, Prediction, Replay
 from jobs.models.job import Dependency, Discarded, Job, JobKey, JobSecrets, KeptIdle, PastUse, UserRest
+from jobs.models.notices import NoticeChannel, NoticeCursor, NoticeDelivery, NoticeRow, NoticeRule, QuietHours
 
 __all__ = [
     "Attempt",
@@ -17,8 +18,14 @@ __all__ = [
     "JobKey",
     "JobSecrets",
     "KeptIdle",
+    "NoticeChannel",
+    "NoticeCursor",
+    "NoticeDelivery",
+    "NoticeRow",
+    "NoticeRule",
     "PastUse",
     "Prediction",
+    "QuietHours",
     "Replay",
     "Sweep",
     "Task",

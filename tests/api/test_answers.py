@@ -31,7 +31,7 @@ from jobs.containers import ssh
 from jobs.containers.ssh import Login
 from jobs.forecast import refresh
 from jobs.forecast.play import starts
-from jobs.models import Attempt, Job, Replay
+from jobs.models import Attempt, Job, NoticeDelivery, Replay
 from jobs.replay import run
 from jobs.submitting import sweeps
 from jobs.waiting import why
@@ -47,6 +47,7 @@ from tests.history import HOUR, a_past, held
 from tests.http import ApiClient
 from tests.integration.test_processes import row
 from tests.integration.test_sweeps import text
+from tests.notices import channel, told
 from tests.pages.test_diagnosis import FOUND
 from tests.submitting import config
 
@@ -59,6 +60,7 @@ NAMES = {
     **{"username": "alice", "job": "runs", "role": "worker", "index": "0", "attempt": "1", "number": "1"},
     **{"stream": "stdout", "vc": "default", "group": "team", "name": "n1", "label": "web", "kind": "user"},
     "sweep": "alice~train",
+    "channel": "hook",
 }
 # What is sent to routes that write, and what is asked besides of routes that read. Those of a job are the same at its
 # two addresses, and those of v2 the same as v1's.
@@ -100,6 +102,10 @@ SENT: dict[str, Any] = {
     "POST /sweeps": json.loads(text("other")),
     "POST /sweeps/validate": json.loads(text("other")),
     "PUT /sweeps/{sweep}/executionType": {"value": "STOP"},
+    "PUT /notices/read": {"upTo": 1},
+    "PUT /notices/hours": {"on": True, "timeZone": "Europe/Berlin"},
+    "POST /notices/channels": {"name": "new", "kind": "webhook", "target": "https://hooks.example.org/x"},
+    "PUT /notices/channels/{channel}/rules/{kind}": {"minutes": 10, "digest": True},
 }
 # Other names than NAMES has, where an operation needs them or is asked once more with them.
 WITH: dict[str, list[dict[str, str]]] = {
@@ -128,6 +134,8 @@ WITH: dict[str, list[dict[str, str]]] = {
     "DELETE /user/{username}": [{"username": "bob"}],
     "PUT /jobs/{job}/services/{role}/{index}/{label}/shares/{kind}/{name}": [{"name": "admin"}],
     "DELETE /jobs/{job}/services/{role}/{index}/{label}/shares/{kind}/{name}": [{"name": "bob"}],
+    "PUT /notices/channels/{channel}/rules/{kind}": [{"kind": "failed"}],
+    "DELETE /notices/channels/{channel}/rules/{kind}": [{"kind": "failed"}],
 }
 QUERIES = {"GET /cluster/what-if": "?change=job:alice~waits:priority:5&change=node:n2:drain"}
 IDS: dict[str, Any] = {"/appointments/{id}": Appointment, "/cluster/replay/{id}": Replay}
@@ -184,6 +192,8 @@ def busy(alice: User, bob: User, admin: User, settings: Any, tmp_path: Path, mon
     run.ask(admin, run.read_asked(begin="6h"))
     while run.play_next():
         pass
+    channel(admin, "https://hooks.example.org/x")
+    told(admin)
     yield cluster
     schemes.set_engine_factory(None)
 
@@ -201,6 +211,8 @@ def cases(path: str, method: str) -> Iterator[tuple[str, Any]]:
             names["job"] = names["job"] if method == "put" and key == "PUT /jobs/{job}" else f"alice~{names['job']}"
         if (rows := IDS.get(path.removeprefix("/api/v1"))) is not None:
             names["id"] = rows.objects.latest("pk").pk
+        if "{delivery}" in path:
+            names["delivery"] = NoticeDelivery.objects.get().uid
         sent = SENT.get(key)
         for body in sent if isinstance(sent, tuple) else (sent,):
             yield path.format(**names) + QUERIES.get(key, ""), body

@@ -63,6 +63,7 @@ PAGES = [
     "/cluster/metrics",
     "/nodes/gpu-01/metrics",
     "/jobs/alice/runs/stop",
+    "/notebooks",
     "/submit?template=two-roles",
     "/submit",
     "/nodes",
@@ -80,6 +81,7 @@ ADMIN_PAGES = (
     "/vcs/nlp/delete",
     "/users",
     "/users/alice",
+    "/users/ci/tokens",
     "/account/tokens",
     "/add-node",
     "/add-cluster",
@@ -115,7 +117,10 @@ def test_it_is_accessible_and_fits_and_code_has_one_font_all_else_the_other_and_
 def test_it_is_accessible_to_admins(tab: Callable[..., Tab], admin: User, alice: User) -> None:
     a_cluster()
     VirtualCluster.objects.create(name="nlp", capacity=20, max_capacity=40)
-    tokens.issue(admin, 3600, "laptop")
+    tokens.issue(admin, 3600, "laptop", scopes="jobs:read files:read")
+    tokens.issue(admin, 3600, client="curl from 10.0.0.1")
+    User.objects.create_user("ci")
+    User.objects.filter(username="ci").update(owner="alice")
     row = {"node": "gpu-04-of-a-rather-long-name-in-rack-12", "failed": {"gpu": "It has none."}}
     AuditEvent.objects.create(actor="admin", action=run.ENDED, data={"rows": [row], "nodes": 4, "works": 3})
     shown = tab(admin)

@@ -74,7 +74,7 @@ def test_a_rule_is_written_shown_changed_moved_and_removed(browse: Browse, admin
     [
         ({"priority": "high"}, "Highest priority: give a whole number, or nothing."),
         ({"priority": "101"}, "The highest priority is a whole number from 0 to 100, or nothing."),
-        ({"role": "admin", "group": ""}, "A rule that makes admins names a provider and a group"),
+        ({"role": "admin", "group": ""}, "A rule that gives a role names a provider and a group"),
         ({"role": "king"}, "There is no role king."),
         ({"vcs": "gone"}, "Virtual cluster gone not found."),
         ({"provider": "x" * 400}, "There is no provider"),

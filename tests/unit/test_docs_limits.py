@@ -16,12 +16,16 @@ from clusters.users import entry_rules
 from clusters.vcs.rules import MOST_GRACE
 from jobs.config import extras, problems, spec
 from jobs.config.sweep import parameters
+from jobs.notices import send
+from jobs.notices import services as notices  # ``services`` here are those of accounts
 from jobs.planning.streak import MOST
 from jobs.submitting import drafts, sweeps, templates
 from jobs.web_pages import rights
 from portal.files import tars
 from portal.sign_in.views import HOURS
+from portal.terminal import tunnel
 from portal.web_pages import api
+from portal.webhdfs import unpacking
 
 USE = Path(settings.BASE_DIR) / "docs" / "use"
 ROWS = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|", (USE / "limits.md").read_text(), re.MULTILINE))
@@ -48,6 +52,7 @@ ROWS = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|", (USE / "limits.md").read_te
         ("API tokens", (services.MOST_TOKENS, services.MOST_TOKEN_DAYS)),
         ("public ssh keys", (services.MOST_KEYS,)),
         ("terminals at once", (settings.TERMINALS,)),
+        ("connections to ports", (tunnel.MOST,)),
         ("seconds without a key", (settings.TERMINAL_IDLE,)),
         ("failed tasks that are kept", (snapshots.MOST, settings.REWIND)),
         ("MB that such a task", (settings.REWIND_MB,)),
@@ -55,9 +60,14 @@ ROWS = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|", (USE / "limits.md").read_te
         ("seconds for which a container", (settings.DEBUG_HOLD,)),
         ("bytes of a code folder", (settings.CODE_LIMIT,)),
         ("GB of a folder", (tars.LARGEST >> 30,)),
+        ("files and folders of a tar", (unpacking.MOST, unpacking.LARGEST >> 30)),
         ("processes and threads", (settings.TASK_PIDS,)),
         ("people, virtual clusters and links", (rights.MOST_SHARES,)),
         ("attempts in a row", (MOST,)),
+        ("channels of your notices", (notices.MOST_CHANNELS,)),
+        ("notices that are sent", (send.MOST_A_MINUTE,)),
+        ("times that one is tried", (send.MOST_TRIES,)),
+        ("days for which notices", (settings.NOTICE_DAYS,)),
         ("days of such a share", (api._LONGEST // 86_400,)),
     ],
 )

@@ -158,11 +158,12 @@ def test_when_the_time_is_over_what_was_played_counts_if_it_is_enough(rounds: in
 
 
 def test_where_the_time_is_short_the_first_jobs_get_times_and_those_behind_them_a_bound() -> None:
-    """Each draw is played for its part of the time: here for three rounds of turns."""
+    """Each draw is played for its part of the time: here for four rounds of turns, the second one for three, as after
+    the first it is asked how long that took."""
     asked = iter(range(10**6))
     jobs = [waiting(id) for id in range(2, 12)]
     found = starts(
-        jobs, Scene(now=NOW, **busy()), lambda _: [HOUR] * DRAWS, lambda: next(asked) / (4 * play.LEAST_DRAWS)
+        jobs, Scene(now=NOW, **busy()), lambda _: [HOUR] * DRAWS, lambda: next(asked) / (5 * play.LEAST_DRAWS)
     )
     assert list(found.spreads) == [2, 3]
     assert set(found.not_before) == set(range(4, 12))
@@ -271,5 +272,5 @@ def test_an_owner_starts_when_those_that_borrow_have_run_for_their_minimum() -> 
     """And have left."""
     all_ = {"gpu": 4.0, "cpu": 100.0, "memory": 1e6}
     rights = {"default": Quota(min_run=60), "b": Quota(all_)}
-    found = ahead([waiting(2, vc="b")], {1: 1000 * HOUR, 2: HOUR}, quotas=rights, **busy(ran=600.0))
-    assert found[2] == (HOUR - 600 + play._GRACE,) * 3
+    found = ahead([waiting(2, vc="b")], {1: 1000 * HOUR, 2: HOUR}, quotas=rights, step=NOW, **busy(ran=600.0))
+    assert found[2] == (HOUR - 600 + play._GRACE,) * 3, "though the scene is of one moment"

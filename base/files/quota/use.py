@@ -48,6 +48,10 @@ class QuotaUse:
         with self._lock:
             return None if self._counted is None else self._counted + self._written + self._writing
 
+    def known(self) -> int:
+        """The bytes as far as they are known, without counting."""
+        return (self._counted or 0) + self._written + self._writing
+
     def take(self, size: int, limit: int) -> int | None:
         """Take room for ``size`` more bytes. Where ``limit`` does not have it, returns how much it has, which is less.
         Before that the trees are counted again, as something may have been deleted. While nothing is counted yet,

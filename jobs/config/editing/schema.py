@@ -48,6 +48,7 @@ HELP = {
     "extras.notice": "It is told that it ends by this signal, and some seconds later by SIGTERM.",
     "extras.notice.signal": "Every process of the container gets it.",
     "extras.notice.seconds": "So long after that signal SIGTERM comes.",
+    "extras.notify": "Kinds of notices and names of your channels, in place of your rules; []: only the bell.",
     "extras.dependsOn": "Jobs of yours that must have succeeded, or ended, before this one starts.",
     "extras.dependsOn.job": "The name of a job that is there already.",
     "extras.dependsOn.after": "success: it must have succeeded; end: it must have ended in any way.",

@@ -2,7 +2,8 @@
 
 What django-q2 does in five processes is done in one here, since each order returns at once, having handed what is long
 to a thread (jobs/containers/tasks.py): its pusher takes orders from the broker, its worker calls what they name, its
-monitor deletes those that were done. Whoever kills one kills all, and ``up`` starts them anew.
+monitor deletes those that were done. Notices are written and sent by a thread of it too (jobs/notices/run.py). Whoever
+kills one kills all, and ``up`` starts them anew.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from django_q.worker import worker
 
 from base.hosts.joining import refuse_other_keys
 from base.wakes import processes
+from jobs.notices.run import NoticeWorker
 
 _STOP = "STOP"  # what django-q2's worker and monitor end at
 _SOON = 1.0  # seconds after which a monitor that met a fault goes on
@@ -48,11 +50,14 @@ class Command(BaseCommand):
         noting = Thread(target=_note, args=(results, broker, ending), name="monitor", daemon=True)
         noting.start()
         Thread(target=_take, args=(orders, broker, ending), name="pusher", daemon=True).start()
+        notices = NoticeWorker()
+        notices.start()
         timer = SimpleNamespace(value=-1.0, get_lock=nullcontext)  # by which a parent would see how long an order takes
         worker(orders, results, timer, Conf.TIMEOUT)
         if not ending.is_set():
             _log.critical("An order took too long. The workers end and start again.", seconds=Conf.TIMEOUT)
             os._exit(1)  # without waiting for its threads: whatever holds one up may hold up all
+        notices.stop()
         results.put(_STOP)
         noting.join(Conf.TIMEOUT)
         processes.forget_process("workers")

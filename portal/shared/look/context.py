@@ -1,5 +1,5 @@
-"""The template variable ``page``, which base.html needs on every page, from at most one small query; and the choice of
-colours."""
+"""The template variable ``page``, which base.html needs on every page, from at most two small queries; and the choice
+of colours."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from django.shortcuts import redirect
 from django.utils import timezone
 from django.views.decorators.http import require_POST
 
+from base.accounts.viewer import reads_all
 from base.core import words
 from base.files.store.state import is_store_up
 from base.wakes import processes
+from jobs.notices.services import count_unread
 from portal.shared.confirm import leads_here
 from portal.shared.viewer import viewer_of
 
@@ -22,8 +24,8 @@ _YEAR = 365 * 86400
 
 
 def page(request: HttpRequest) -> dict[str, Any]:
-    """{"page": {"version", "open" (guests may read jobs), "theme": "light"|"dark"|"", "is_admin",
-    "zone": "Asia/Tokyo (UTC+9)", "offset": minutes east of UTC now,
+    """{"page": {"version", "open" (guests may read jobs), "theme": "light"|"dark"|"", "is_admin", "reads_all",
+    "role", "unread": notices not read, "zone": "Asia/Tokyo (UTC+9)", "offset": minutes east of UTC now,
     "health": {"scheduler": bool, "workers": bool, "sampler": bool, "store": bool}}}"""
     now, name = timezone.localtime(), timezone.get_current_timezone_name()
     theme = request.COOKIES.get("theme", "")
@@ -33,6 +35,9 @@ def page(request: HttpRequest) -> dict[str, Any]:
             "open": settings.ANONYMOUS_READ != "none",
             "theme": theme if theme in ("light", "dark") else "",
             "is_admin": viewer_of(request).is_admin,
+            "reads_all": reads_all(viewer_of(request)),
+            "role": viewer_of(request).role,
+            "unread": count_unread(viewer_of(request)),
             "zone": name if name == words.zone(now) else f"{name} ({words.zone(now)})",
             "offset": int((now.utcoffset() or timedelta(0)).total_seconds() // 60),
             "health": {**processes.live_processes(), "store": is_store_up() is not False},

@@ -1,0 +1,97 @@
+"""Receivers of webhooks for tests: real servers that take, refuse, hang, lead elsewhere and lie."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from tests.helpers import until
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    path: str
+    headers: Mapping[str, str]
+    body: str
+
+
+@dataclass
+class Receiver:
+    """A server on a free port of this machine. ``answers`` are what it says to one request after the other, as bytes;
+    the last one stays. An empty one says nothing, and holds the connection until the end."""
+
+    answers: list[bytes]
+    got: list[Received] = field(default_factory=list)
+    port: int = 0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/in"
+
+    def wait(self, number: int) -> list[Received]:
+        until(lambda: len(self.got) >= number, what=f"{number} requests")
+        return self.got
+
+
+def says(status: str = "200 OK", body: str = "", **headers: str) -> bytes:
+    lines = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items())
+    return f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n{lines}\r\n{body}".encode()
+
+
+@contextmanager
+def receiver(*answers: bytes, drip: float = 0) -> Iterator[Receiver]:
+    """``drip``: seconds between two bytes of what it says."""
+    listening, ended = socket.create_server(("127.0.0.1", 0)), threading.Event()
+    made = Receiver(list(answers) or [says()], port=listening.getsockname()[1])
+
+    def serve(connection: socket.socket) -> None:
+        with connection, connection.makefile("rb") as reading:
+            path = reading.readline().split(b" ")[1].decode()
+            headers: dict[str, str] = {}
+            while (line := reading.readline().strip()) and b":" in line:
+                name, _, value = line.decode().partition(":")
+                headers[name.lower()] = value.strip()
+            body = reading.read(int(headers.get("content-length", 0))).decode()
+            answer = made.answers.pop(0) if len(made.answers) > 1 else made.answers[0]
+            made.got.append(Received(path, headers, body))
+            _say(connection, answer, drip, ended)
+            if not answer:
+                ended.wait()
+
+    def listen() -> None:
+        while not ended.is_set():
+            try:
+                connection, _ = listening.accept()
+            except OSError:
+                return
+            threading.Thread(target=_quietly, args=(serve, connection), daemon=True).start()
+
+    thread = threading.Thread(target=listen, daemon=True)
+    thread.start()
+    try:
+        yield made
+    finally:
+        ended.set()
+        listening.shutdown(socket.SHUT_RDWR)
+        listening.close()
+        thread.join()
+
+
+def _say(connection: socket.socket, answer: bytes, drip: float, ended: threading.Event) -> None:
+    if not drip:
+        connection.sendall(answer)
+        return
+    for byte in answer:
+        if ended.wait(drip):
+            return
+        connection.sendall(bytes([byte]))
+
+
+def _quietly(serve: Callable[[socket.socket], None], connection: socket.socket) -> None:
+    try:
+        serve(connection)
+    except (OSError, IndexError):
+        pass  # the other side has gone

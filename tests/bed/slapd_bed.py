@@ -85,13 +85,13 @@ def slapd() -> Iterator[Slapd]:
         (folder / "conf").write_text(_CONFIG.format(folder=folder))
         (folder / "ldif").write_text("\n".join(_entries()))
         subprocess.run(
-            [_program("slapadd"), "-f", folder / "conf", "-l", folder / "ldif"], check=True, capture_output=True
+            [str(_program("slapadd")), "-f", folder / "conf", "-l", folder / "ldif"], check=True, capture_output=True
         )
         port, tls_port = _free(), _free()
         listen = f"ldap://127.0.0.1:{port} ldaps://127.0.0.1:{tls_port}"
         with (folder / "output").open("wb") as output:
             process = subprocess.Popen(
-                [_program("slapd"), "-d", "0", "-h", listen, "-f", folder / "conf"], stdout=output, stderr=output
+                [str(_program("slapd")), "-d", "0", "-h", listen, "-f", folder / "conf"], stdout=output, stderr=output
             )
         try:
             until(lambda: _listens(tls_port) or process.poll() is not None, 20, what="slapd listens")

@@ -23,6 +23,7 @@ _LINES = (
     ("DELETE", r"jobs?/\*", Scope.JOBS_STOP),
     ("", r"jobs/\*/ssh", Scope.JOBS_SUBMIT),
     ("", r"notices(/.*)?", Scope.ACCOUNT),
+    ("", r"notices(/.*)?", Scope.ACCOUNT),
     ("GET HEAD", r"(user|group|audit)(/.*)?", Scope.ACCOUNT),
     ("PUT", r"user/\*/(password|email|extension|githubPAT)", Scope.ACCOUNT),
     ("GET HEAD", r".*", Scope.JOBS_READ),

@@ -30,5 +30,6 @@ lock: ## pin requirements/*.txt again from pyproject.toml (add ARGS=--upgrade fo
 	@scripts/setup test
 	@$(COMPILE) $(ARGS) pyproject.toml -o requirements/run.txt
 	@$(COMPILE) $(ARGS) pyproject.toml --group dev -o requirements/dev.txt
+	@echo ldap3 | $(COMPILE) $(ARGS) - -c requirements/dev.txt -o requirements/ldap.txt
 	@$(COMPILE) $(ARGS) requirements/tools.in -o requirements/tools.txt
 	@$(COMPILE) $(ARGS) requirements/clients.in -o requirements/clients.txt

@@ -10,6 +10,8 @@ from django.core.validators import RegexValidator
 from django.db import models
 from django.utils.crypto import salted_hmac
 
+from base.roles import Role
+
 USERNAME = RegexValidator(
     r"\A(?!\.{1,2}\Z)[A-Za-z0-9_.-]{1,64}\Z", "Use letters, digits, dots, dashes and underscores, 64 at most."
 )
@@ -31,6 +33,9 @@ class User(AbstractBaseUser):
     username = models.CharField(max_length=64, unique=True, validators=[USERNAME])
     email = models.EmailField(blank=True)
     is_admin = models.BooleanField(default=False)
+    is_auditor = models.BooleanField(default=False, db_default=False)  # never one who is an admin
+    # Of a service account, which has no password: the user who answers for it.
+    owner = models.CharField(max_length=64, blank=True, default="", db_default="")
     is_active = models.BooleanField(default=True)
     has_github_pat = models.BooleanField(default=False)  # v1 showed no more than that; the token itself is not kept
     extension = models.JSONField(default=dict, blank=True)  # whatever clients store with a user; no rule depends on it
@@ -43,6 +48,10 @@ class User(AbstractBaseUser):
 
     objects: ClassVar[UserManager] = UserManager()
     USERNAME_FIELD = "username"
+
+    @property
+    def role(self) -> Role:
+        return Role.ADMIN if self.is_admin else Role.AUDITOR if self.is_auditor else Role.USER
 
     def _get_session_auth_hash(self, secret: str | None = None) -> str:
         """What a session must hold to be valid. It changes with each password, and with each epoch."""

@@ -16,7 +16,7 @@ from benchmarks.jobs import code_dir, kubernetes, rates, starts
 from benchmarks.limits import measure as limits
 from benchmarks.packing import measure as packing
 from benchmarks.policy import measure as policy
-from benchmarks.portal import api_requests, idle, pages, slow_clients, waiting, web_processes
+from benchmarks.portal import api_requests, command, idle, pages, slow_clients, waiting, web_processes
 from benchmarks.report import Report
 from benchmarks.running_jobs import logs, sampling, terminal, web_pages
 from benchmarks.scheduler import measure as scheduler
@@ -54,11 +54,12 @@ ON_ONE_NODE: dict[str, Callable[[Report, Portal, BedNode], None]] = {
     "inside.web_pages": web_pages.measure,
     "trace": follow.measure,
     "slow": slow_clients.measure,
+    "command": command.measure,
     "pages": pages.measure,
     "serving": api_requests.measure,
 }
 PARTS = (*ALONE, *ON_ONE_NODE)
-USUAL = ("starts", "rates", "idle", "pages", "serving", "passes", "watch", "files", "code", "slow")
+USUAL = ("starts", "rates", "idle", "command", "pages", "serving", "passes", "watch", "files", "code", "slow")
 GROUPS = {"inside": tuple(name for name in PARTS if name.startswith("inside."))}  # a name for several
 NEEDS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys((*ON_ONE_NODE, "faults"), ("docker",)),

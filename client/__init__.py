@@ -17,13 +17,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .aio import AsyncClient
     from .api import Client
     from .errors import ClientError
     from .jobs import RemoteJob
     from .words import VERSION
 
-__all__ = ["VERSION", "Client", "ClientError", "RemoteJob"]
-_FROM = {"Client": "api", "ClientError": "errors", "RemoteJob": "jobs", "VERSION": "words"}
+__all__ = ["VERSION", "AsyncClient", "Client", "ClientError", "RemoteJob"]
+_FROM = {"AsyncClient": "aio", "Client": "api", "ClientError": "errors", "RemoteJob": "jobs", "VERSION": "words"}
 
 
 def __getattr__(name: str) -> Any:

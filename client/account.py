@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from .errors import ClientError, NotAllowed
+from .errors import ClientError, NotAllowed, NotSignedIn
 
 LOGIN = "longshore login http://portal.lab:9186"
 
@@ -27,12 +27,12 @@ class PortalAccount:
         """Whose token it is: tokens say it themselves. Raises NotAllowed for what is no token, or has ended."""
         claims = self._claims()
         if float(claims.get("exp", 0)) < time.time():
-            raise NotAllowed(f"Your token for {self.url} has ended: longshore login")
+            raise NotSignedIn(f"Your token for {self.url} has ended: longshore login")
         return str(claims["username"])
 
     def _claims(self) -> dict[str, Any]:
         if not self.token:
-            raise NotAllowed(f"You are not signed in to {self.url}: longshore login")
+            raise NotSignedIn(f"You are not signed in to {self.url}: longshore login")
         try:
             body = self.token.split(".")[1]
             claims: dict[str, Any] = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))

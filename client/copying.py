@@ -8,11 +8,10 @@ from pathlib import Path
 
 from .account import PortalAccount
 from .errors import ClientError, NotAllowed, NotCopied, NotThere, PortalAway, Taken, WrongConfig
-from .pai_fs import errors
+from .pai_fs import copying, errors
 from .pai_fs.bar import ProgressBar
 from .pai_fs.config import of_url
 from .pai_fs.copying import CopyTotals
-from .pai_fs.copying import copy as copy_there  # the name of what we offer ourselves
 from .pai_fs.places import FoundFiles, LocalSide, Location, RemotePlace, store_path
 from .pai_fs.remote import Remote
 
@@ -30,7 +29,9 @@ _OURS: tuple[tuple[type[errors.PaiFsError], type[ClientError]], ...] = (
 )
 
 
-def copy(account: PortalAccount, source: str, target: str, *, force: bool = False, quiet: bool = True) -> CopyTotals:
+def copy(
+    account: PortalAccount, source: str, target: str, *, force: bool = False, missing: bool = False, quiet: bool = True
+) -> CopyTotals:
     """Like ``cp -r``: into the target where that is a folder, else under its name; ``source/*`` is what is in it."""
     account.user  # noqa: B018 - it raises where nobody is signed in
     if source.startswith(STORE) == target.startswith(STORE):
@@ -43,6 +44,7 @@ def copy(account: PortalAccount, source: str, target: str, *, force: bool = Fals
         contents=contents,
         into=target.endswith("/"),
         force=force,
+        missing=missing,
         quiet=quiet,
     )
 
@@ -59,12 +61,21 @@ def remote_of(account: PortalAccount) -> Remote:
 
 
 def copied(
-    source: Location, target: Location, *, contents: bool, into: bool = False, force: bool = False, quiet: bool = True
+    source: Location,
+    target: Location,
+    *,
+    contents: bool,
+    into: bool = False,
+    force: bool = False,
+    missing: bool = False,
+    quiet: bool = True,
 ) -> CopyTotals:
     bar = QuietBar() if quiet else ProgressBar()
     try:
         with in_our_words():
-            return copy_there(source, target, contents=contents, recursive=True, force=force, progress=bar, into=into)
+            return copying.copy(
+                source, target, contents=contents, recursive=True, force=force, progress=bar, into=into, missing=missing
+            )
     finally:
         bar.clear()
 

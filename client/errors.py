@@ -49,9 +49,13 @@ class NotAllowed(ClientError):
     code = 77
 
 
+class NotSignedIn(NotAllowed):
+    """There is no token, or one that is not valid any more."""
+
+
 BY_STATUS = {
     400: WrongConfig,
-    401: NotAllowed,
+    401: NotSignedIn,
     403: NotAllowed,
     404: NotThere,
     409: Taken,

@@ -42,7 +42,7 @@ class Follower:
         self._transport, self._path = transport, path
         self._task, self._tell, self._patience = task, tell, patience
         self._attempt, self._streams, self._said = 1, dict[tuple[str, int, str], FollowedLog](), ""
-        self._reason = ""
+        self._heard: dict[str, str] = {}
         self.status: dict[str, Any] = {}
 
     @property
@@ -55,32 +55,39 @@ class Follower:
         while True:
             self._look()
             came = False
-            for stream in list(self._streams.values()):
+            for stream in [each for each in self._streams.values() if not each.ended]:
                 for piece in self._more(stream):
                     came = True
                     yield piece
-            is_over, is_past = self.status["state"] in ENDS, self.status["retries"] + 1 > self._attempt
             open_ = [stream for stream in self._streams.values() if not stream.ended]
-            if is_over or is_past:
-                until = min(until, time.monotonic() + LAST)
-            if (is_over or is_past) and (not open_ or time.monotonic() > until):
+            if not self._is_over():
+                pause = QUICK if came else min(SLOW, pause * 1.5)
+            elif open_ and time.monotonic() < (until := min(until, time.monotonic() + LAST)):
+                pause = QUICK
+            else:
                 if open_:
                     self._tell(f"The end of the log of {open_[0].task} cannot be read now.")
-                if not is_past:
+                if not self._has_newer():
                     return
                 self._attempt, self._streams, until = self._attempt + 1, {}, float("inf")
                 self._say(f"Attempt {self._attempt} begins.")
                 continue
-            pause = QUICK if came or is_over else min(SLOW, pause * 1.5)
             time.sleep(pause + EACH * len(open_))
+
+    def _has_newer(self) -> bool:
+        return bool(self.status["retries"] + 1 > self._attempt)
+
+    def _is_over(self) -> bool:
+        """Whether nothing more will be written in the attempt that is followed."""
+        return self.status["state"] in ENDS or self._has_newer()
 
     def _look(self) -> None:
         detail = self._ask("")
-        self.status, current = detail["jobStatus"], detail["jobStatus"]["retries"] + 1
-        if current > self._attempt:
+        self.status = detail["jobStatus"]
+        if self._has_newer():
             detail = self._ask(f"/attempts/{self._attempt}")
         else:
-            self._say_why((self.status.get("waitingReason") or {}).get("summary", ""))
+            self._say_again("turn", (self.status.get("waitingReason") or {}).get("summary", ""))
         for role, told in detail["taskRoles"].items():
             for task in told["taskStatuses"]:
                 for name in ("stdout", "stderr"):
@@ -93,35 +100,31 @@ class Follower:
 
     def _more(self, stream: FollowedLog) -> Iterator[LogBytes]:
         """What is new of it."""
-        while not stream.ended:
-            where = f"{self._path}/{quoted('taskRoles', stream.role, stream.index, 'logs', stream.name)}"
-
-            def ask(where: str = where) -> Any:
-                return self._transport.data("GET", where, attempt=self._attempt, offset=stream.offset)
-
-            try:
-                data, headers = ask()
-            except NotThere:
-                stream.ended = self.status["state"] in ENDS or self.status["retries"] + 1 > self._attempt
-                return
-            except PortalAway as error:
-                self._say(str(error))  # or its node: the next look waits for the portal
-                return
-            stream.offset += len(data)
-            stream.ended = headers["X-Log-Complete"] == "true" and stream.offset >= int(headers["X-Log-Size"])
-            if data:
-                yield LogBytes(stream.task, self._attempt, stream.name, data)
-            if stream.ended or stream.offset >= int(headers["X-Log-Size"]):
-                return
+        where = f"{self._path}/{quoted('taskRoles', stream.role, stream.index, 'logs', stream.name)}"
+        before, size, is_complete = -1, stream.offset + 1, False
+        try:
+            while before < stream.offset < size:  # an answer may break off; one without a byte is for the next look
+                before = stream.offset
+                answer = self._transport.pieces(where, attempt=self._attempt, offset=stream.offset)
+                headers = next(answer)
+                size, is_complete = int(headers["X-Log-Size"]), headers["X-Log-Complete"] == "true"
+                for data in answer:
+                    stream.offset += len(data)
+                    yield LogBytes(stream.task, self._attempt, stream.name, data)
+            stream.ended = is_complete and stream.offset >= size
+        except NotThere:
+            stream.ended = self._is_over()
+        except PortalAway as error:  # of the portal itself the next look tells; its node is told when it stays so
+            self._say_again(stream.task + stream.name, str(error))
 
     def _away(self, reason: str) -> None:
         self._tell(f"{reason} The job goes on; this waits." if reason else "The portal is back.")
 
-    def _say_why(self, reason: str) -> None:
-        """What was so at the last look too: of a job that starts at once nothing is said."""
-        if reason and reason == self._reason:
-            self._say(reason)
-        self._reason = reason
+    def _say_again(self, what: str, sentence: str) -> None:
+        """Say what was so at the last look too: of a job that starts at once nothing is said."""
+        if sentence and sentence == self._heard.get(what):
+            self._say(sentence)
+        self._heard[what] = sentence
 
     def _say(self, sentence: str) -> None:
         if sentence != self._said:

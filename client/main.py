@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from .commands import COMMANDS
+from .commands.output import say
 from .errors import ClientError
-from .output import say
 from .words import VERSION
 
 

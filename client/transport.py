@@ -9,6 +9,8 @@ import json
 import os
 import ssl
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode
@@ -43,6 +45,18 @@ class Transport:
 
     def data(self, method: str, path: str, body: Any = None, **params: Any) -> tuple[bytes, Any]:
         """The body of the answer, and its headers. ``body``: a config as text, or what becomes JSON."""
+        with self._answer(method, path, body, params) as answer:
+            return answer.read(), answer.headers
+
+    def pieces(self, path: str, **params: Any) -> Iterator[Any]:
+        """The headers of an answer of any size, then its bytes. One that breaks off may just end."""
+        with self._answer("GET", path, None, params) as answer:
+            yield answer.headers
+            while data := answer.read(1 << 20):
+                yield data
+
+    @contextmanager
+    def _answer(self, method: str, path: str, body: Any, params: dict[str, Any]) -> Iterator[Any]:
         asked = {name: value for name, value in params.items() if value not in (None, "")}
         url = f"{self.account.url}{path}{'?' if asked else ''}{urlencode(asked)}"
         headers = {"User-Agent": f"longshore/{VERSION}", "Accept": "application/json"}
@@ -53,7 +67,7 @@ class Transport:
             body = body.encode() if isinstance(body, str) else json.dumps(body).encode()
         try:
             with self._opener.open(Request(url, body, headers, method=method), timeout=SECONDS) as answer:
-                return answer.read(), answer.headers
+                yield answer
         except HTTPError as error:
             raise self._refusal(error) from None
         except (URLError, OSError, http.client.HTTPException) as error:
@@ -65,8 +79,9 @@ class Transport:
         if moved := error.headers.get("Location"):
             return PortalAway(f"{self.account.url} sends to {moved}: sign in with that address.")
         try:
-            told = json.loads(error.read())["message"]
-        except (ValueError, KeyError, TypeError, OSError, http.client.HTTPException):
+            body = json.loads(error.read())
+            told = body.get("RemoteException", body)["message"]
+        except (ValueError, KeyError, TypeError, AttributeError, OSError, http.client.HTTPException):
             if error.code == 404:
                 return PortalAway(f"{self.account.url} is no portal of Longshore, or one of an earlier release.")
             told = f"{self.account.url} answered {error.code}."

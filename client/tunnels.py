@@ -7,6 +7,7 @@ import asyncio
 import json
 import os
 import sys
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Protocol
@@ -124,14 +125,14 @@ async def terminal(job: RemoteJob, task: str, command: str, size: tuple[int, int
     loop = asyncio.get_running_loop()
     typed: asyncio.Queue[bytes] = asyncio.Queue()
 
-    def key() -> None:
-        data = os.read(0, _PIECE)
-        if data:
-            typed.put_nowait(data)
-        else:
-            loop.remove_reader(0)
-            if command:
-                typed.put_nowait(b"\x04")  # the end of what the command reads
+    def read_keys() -> None:
+        last = b"\n"
+        with suppress(OSError, RuntimeError):  # this program has ended
+            while data := os.read(0, _PIECE):
+                loop.call_soon_threadsafe(typed.put_nowait, data)
+                last = data[-1:]
+            # Ctrl-D ends what is read at the begin of a line, and the line first elsewhere.
+            loop.call_soon_threadsafe(typed.put_nowait, b"\x04" if last == b"\n" else b"\x04\x04")
 
     async def send(socket: ClientConnection) -> None:
         with suppress(ConnectionClosed):
@@ -141,8 +142,7 @@ async def terminal(job: RemoteJob, task: str, command: str, size: tuple[int, int
     more = {"command": command} if command else {}
     code = None
     async with opened(job, "terminal", task, cols=size[0], rows=size[1], **more) as socket:
-        with suppress(PermissionError):  # of a file there is nothing to wait for
-            loop.add_reader(0, key)
+        threading.Thread(target=read_keys, daemon=True).start()
         resize(loop, socket)
         sending = asyncio.ensure_future(send(socket))
         try:
@@ -155,7 +155,6 @@ async def terminal(job: RemoteJob, task: str, command: str, size: tuple[int, int
             pass
         finally:
             sending.cancel()
-            loop.remove_reader(0)
     if code is None:
         raise ClientError(socket.close_reason or "The connection broke off.")
     return int(code)

@@ -17,9 +17,10 @@ class ClustersConfig(ClustersRows):
 
     def ready(self) -> None:
         from base.core.signals import answer_about_vcs, first_start
+        from clusters.vcs.grants import manages
         from clusters.vcs.queries import store_quotas
 
-        answer_about_vcs(store_quotas)
+        answer_about_vcs(store_quotas, manages)
         first_start.connect(_prepare, dispatch_uid="clusters.first_start")
 
 

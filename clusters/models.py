@@ -117,6 +117,8 @@ class VirtualCluster(models.Model):
     # The most seconds that its jobs may ask for, from the notice of their end to KILL (jobs/planning/ends.py).
     grace = models.PositiveSmallIntegerField(default=30, db_default=30)
     min_run = models.PositiveSmallIntegerField(default=0, db_default=0)  # minutes that its borrowers are not evicted
+    # Minutes without use after which a notebook in it is saved and ends.
+    notebook_minutes = models.PositiveSmallIntegerField(default=120, db_default=120)
     status = models.CharField(max_length=8, choices=Status.choices, default=Status.RUNNING)
     # What its containers may do, see clusters.engines.runtime: "pai" is in effect root on the node.
     profile = models.CharField(max_length=8, choices=Profile.choices, default=Profile.DEFAULT)
@@ -137,6 +139,7 @@ class VcGrant(models.Model):
     vc = models.ForeignKey(VirtualCluster, models.CASCADE, related_name="grants")
     username = models.CharField(max_length=64)
     priority = models.PositiveSmallIntegerField(null=True)  # in place of the virtual cluster's ``user_priority``
+    manages = models.BooleanField(default=False, db_default=False)  # what that allows: base/roles.py
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["vc", "username"], name="one_grant_per_user")]

@@ -8,8 +8,7 @@ none   nothing
 What a user reads of others' jobs (LONGSHORE_JOB_PRIVACY):
 open   everything, as on v1 clusters
 owner  that the job exists: its name, state, owner, nodes and resources. Its config, ssh, logs and details (events, why
-it
-       failed, its image, addresses and ports) are for its owner and admins; guests do not read them either
+       it failed, its image, addresses and ports) are for its owner, auditors and admins; guests do not read them
 """
 
 from __future__ import annotations
@@ -19,8 +18,9 @@ from dataclasses import replace
 
 from django.conf import settings
 
-from base.accounts.viewer import Viewer, may_read_jobs
+from base.accounts.viewer import Viewer, may, may_read_jobs
 from base.core.errors import Forbidden, Unauthorized
+from base.roles import Permission
 from clusters.placement.fit import Blocker
 from clusters.vcs.grants import may_use
 from clusters.vcs.rules import DEFAULT_VC
@@ -31,7 +31,7 @@ from jobs.models import Job
 def may_read_details(viewer: Viewer, username: str) -> bool:
     """Whether the viewer may read the details of that user's jobs: events, attempts, why they failed, images, addresses
     and ports."""
-    return may_read_jobs(viewer) and (settings.JOB_PRIVACY == "open" or is_insider(viewer, username))
+    return may_read_jobs(viewer) and (settings.JOB_PRIVACY == "open" or reads_all_of(viewer, username))
 
 
 def told(blockers: Iterable[Blocker], username: str) -> list[Blocker]:
@@ -53,7 +53,7 @@ def reads_details_as(viewer: Viewer) -> str:
     """The same for all viewers who read the same of a list of many users' jobs, for its ETag."""
     if settings.JOB_PRIVACY == "open":
         return ""
-    return "admin" if viewer.is_admin else viewer.username
+    return str(viewer.role) if may(viewer, Permission.READ_ALL) else viewer.username
 
 
 def may_read_config(viewer: Viewer, job: Job) -> bool:
@@ -105,7 +105,7 @@ def require_write(viewer: Viewer, job: Job, doing: str) -> None:
 
 def may_enter(viewer: Viewer, job: Job) -> bool:
     """Open a terminal in its containers: admins, and its owner while they may use its virtual cluster."""
-    if not viewer.is_authenticated or viewer.is_admin or viewer.username != job.username or job.vc == DEFAULT_VC:
+    if not is_insider(viewer, job.username) or viewer.is_admin or job.vc == DEFAULT_VC:
         return is_insider(viewer, job.username)
     return may_use(job.username, job.vc, is_admin=False)
 
@@ -124,8 +124,13 @@ def require_enter(viewer: Viewer, job: Job) -> None:
 
 
 def is_insider(viewer: Viewer, username: str) -> bool:
-    """Whether the jobs of that user are the viewer's own, or the viewer is an admin."""
-    return viewer.is_authenticated and (viewer.username == username or viewer.is_admin)
+    """Whether the viewer may do with the jobs of that user what their owner may."""
+    return may(viewer, Permission.CHANGE_JOB, owner=username)
+
+
+def reads_all_of(viewer: Viewer, username: str) -> bool:
+    """Whether the viewer reads all of the jobs of that user, also where jobs are private."""
+    return may(viewer, Permission.READ_JOB, owner=username)
 
 
 def _refusal(viewer: Viewer, job: Job) -> Unauthorized | Forbidden:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from django.conf import settings
 
+from base.accounts.viewer import require_change
 from base.core.bulk import one_row
 from base.core.errors import ConflictJob, Forbidden, Mend, NoVirtualCluster, Problem
 from base.models import User
@@ -51,6 +52,7 @@ def require_may_submit(
 def require_rights(user: User, spec: JobSpec, *, instead_of: Job | None = None) -> None:
     """Check that the user may have what the job asks for; the priority of the job that it comes ``instead_of`` counts,
     and not that of its config. Raises NoVirtualCluster, Forbidden, NotGiven."""
+    require_change(user)
     vc = spec.effective_virtual_cluster
     if vc != DEFAULT_VC:
         _require_grant(user, vc)

@@ -1,6 +1,7 @@
 """Changes the place of a waiting job in the queue of its virtual cluster: its priority, or before which job it starts.
 
-An admin may do both with any job, an owner may lower the priority of theirs and raise it as far as they may set it.
+An admin may do both with any job, a manager with those of their virtual cluster; an owner may lower the priority of
+theirs, and raise it as far as they may set it.
 Whose turn it is then, jobs/planning/turns.py decides. Each change is an Event.
 """
 
@@ -15,9 +16,10 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from base.accounts import audit
-from base.accounts.viewer import Viewer
-from base.core.errors import BadRequest, Conflict, Forbidden, Unauthorized
+from base.accounts.viewer import Viewer, may, require
+from base.core.errors import BadRequest, Conflict
 from base.models import User
+from base.roles import Permission
 from base.wakes import wake
 from clusters.vcs.rules import MOST_PRIORITY
 from jobs import queries
@@ -32,13 +34,18 @@ _ROOM = timedelta(minutes=1)
 
 def may_prioritize(viewer: Viewer, job: Job) -> bool:
     """Whether to offer it: the place of a job that does not wait cannot be changed."""
-    return _waits(job) and may_write(viewer, job)
+    return _waits(job) and (may_write(viewer, job) or may_order(viewer, job))
+
+
+def may_order(viewer: Viewer, job: Job) -> bool:
+    return may(viewer, Permission.ORDER_JOBS, vc=job.vc)
 
 
 def set_priority(actor: User, job: Job, value: int) -> bool:
     """Give the job this priority; False when it has it. Raises Unauthorized, Forbidden, NotGiven, BadRequest,
     Conflict."""
-    require_write(actor, job, "prioritize")
+    if not may_order(actor, job):
+        require_write(actor, job, "prioritize")
     if not -MOST_PRIORITY <= value <= MOST_PRIORITY:
         raise BadRequest(f"A priority is a whole number from -{MOST_PRIORITY} to {MOST_PRIORITY}.")
     with transaction.atomic():
@@ -56,10 +63,8 @@ def set_priority(actor: User, job: Job, value: int) -> bool:
 def move_before(actor: User, job: Job, other: Job) -> bool:
     """Let the job start before another one of its virtual cluster. It gets that one's priority if its own is lower.
     False when it is ahead already. Raises Unauthorized, Forbidden, BadRequest, Conflict."""
-    if not actor.is_authenticated:
-        raise Unauthorized
-    if not actor.is_admin:
-        raise Forbidden("Only an admin changes the order in which jobs start.")
+    refusal = "Only an admin, or the manager of the virtual cluster, changes the order in which jobs start."
+    require(actor, Permission.ORDER_JOBS, refusal, vc=job.vc)
     if job.pk == other.pk or job.vc != other.vc:
         both = f"{job} and {other}"
         raise BadRequest(f"{both} must be two jobs of one virtual cluster, for each has a queue of its own.")

@@ -9,9 +9,20 @@ from django.urls import URLPattern, path
 
 import portal.files.paths  # makes <file:path> known
 import portal.nodes.paths  # noqa: F401 - makes <node:name> known
-from portal.account.views import account, keys, remove_key, revoke_sign_ins, revoke_token, tokens, unlink
+from portal.account.views import (
+    account,
+    keys,
+    link_directory,
+    remove_key,
+    revoke_sign_ins,
+    revoke_token,
+    service_tokens,
+    tokens,
+    unlink,
+)
 from portal.audit.views import audit_page
 from portal.docs.views import guide, guides
+from portal.docs.wheel import client_wheel
 from portal.files.views import files
 from portal.hosts.hosts import hosts_page
 from portal.job.actions import delete_job, release_job, stop_job, stop_jobs
@@ -53,6 +64,7 @@ from portal.nodes.views import (
     node_gone,
     wall,
 )
+from portal.notebooks.views import give_back, notebook_list, open_notebook
 from portal.notices.views import (
     calls,
     delete_channel,
@@ -80,7 +92,7 @@ from portal.sweeps.views import LiveSweep, stop_sweep, sweep_page
 from portal.terminal.page import LiveTerminals
 from portal.terminal.views import close_terminal, may_open_terminal, terminal_page, terminal_ready
 from portal.users.views import delete_user, user, users
-from portal.vcs.views import delete_vc, vc_settings, vc_status, vcs
+from portal.vcs.views import delete_vc, vc_grant, vc_settings, vc_status, vcs
 from portal.waiting.views import why_fixes, why_page
 from portal.web_pages.views import (
     open_link,
@@ -109,6 +121,8 @@ LIVE: dict[str, Callable[[HttpRequest], LivePage]] = {
 
 urlpatterns: list[URLPattern] = [
     path("theme", choose_theme),
+    path("clients", client_wheel),
+    path("clients/<str:name>", client_wheel),
     path("guides", guides),
     path("guides/<path:name>", guide),
     # one's own account
@@ -118,6 +132,7 @@ urlpatterns: list[URLPattern] = [
     path("sign-in/<str:name>/back", end_sign_in),
     path("account", account),
     path("account/sign-in/<int:identity_id>/unlink", unlink),
+    path("account/sign-in/<str:name>/link", link_directory),
     path("account/tokens", tokens),
     path("account/tokens/<int:token_id>/revoke", revoke_token),
     path("account/tokens/clients/revoke", revoke_sign_ins),
@@ -161,10 +176,13 @@ urlpatterns: list[URLPattern] = [
     path("users", users),
     path("users/<str:username>", user),
     path("users/<str:username>/delete", delete_user),
+    path("users/<str:username>/tokens", service_tokens),
+    path("users/<str:username>/tokens/<int:token_id>/revoke", revoke_token),
     path("vcs", vcs),
     path("vcs/<str:name>", vcs),
     path("vcs/<str:name>/settings", vc_settings),
     path("vcs/<str:name>/status", vc_status),
+    path("vcs/<str:name>/users", vc_grant),
     path("vcs/<str:name>/delete", delete_vc),
     # home, the job list
     path("", home),
@@ -186,6 +204,9 @@ urlpatterns: list[URLPattern] = [
     path("submit/images", images),
     path("sweeps/<str:username>/<str:name>", sweep_page),
     path("sweeps/<str:username>/<str:name>/stop", stop_sweep),
+    path("notebooks", notebook_list),
+    path("notebooks/<str:name>", open_notebook),
+    path("notebooks/<str:name>/give-back", give_back),
     # one job
     path(_JOB, job_page, {"tab": "tasks"}),
     path(f"{_JOB}/events", job_page, {"tab": "events"}),

@@ -36,7 +36,7 @@ from base.core.env import (
 from base.database import configure, pooled
 
 if TYPE_CHECKING:
-    from base.accounts.providers.config import Provider
+    from base.accounts.providers.config import Directory, Provider
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 private.by_default()
@@ -77,9 +77,10 @@ APPS_URL = web_address_or_none("LONGSHORE_APPS_URL")
 APPS_ON_ONE_HOST = choice("LONGSHORE_APPS_ON_ONE_HOST", "own", ("own", "all"))
 APPS_LINKS = choice("LONGSHORE_APPS_LINKS", "on", ("on", "none"))  # whether pages open without signing in, by a link
 APPS_VISIT = number("LONGSHORE_APPS_VISIT", 43_200, least=60)  # seconds for which a page stays open to its visitor
+NOTEBOOK_IMAGE = text("LONGSHORE_NOTEBOOK_IMAGE", "longshore/run.jupyter:1")  # of the page Notebooks
 TENSORBOARD_IMAGE = text("LONGSHORE_TENSORBOARD_IMAGE", "longshore/run.tensorboard:1")  # shows output of ended jobs
 # Who else lets people in, with what they need for it (docs/run/sign-in.md).
-SIGN_IN: Mapping[str, Provider] = {}
+SIGN_IN: Mapping[str, Provider | Directory] = {}
 if _providers := text("LONGSHORE_SIGN_IN", ""):
     from base.accounts.providers.config import providers  # only where some are named: it reads them with pydantic
 
@@ -201,6 +202,8 @@ CACHES = {
 
 AUTH_USER_MODEL = "portal.User"
 AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
+if any(each.kind == "LDAP" for each in SIGN_IN.values()):
+    AUTHENTICATION_BACKENDS.append("portal.sign_in.backend.DirectoryBackend")
 PASSWORD_HASHERS = [
     "base.accounts.passwords.PasswordHasher",
     "django.contrib.auth.hashers.PBKDF2PasswordHasher",

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from tests.bed import docker_bed, nginx_bed, pgbouncer_bed, postgres_bed
+from tests.bed import docker_bed, nginx_bed, pgbouncer_bed, postgres_bed, slapd_bed
 from tests.limits import LEAST, LIMIT
 
 __all__ = ["LIMIT"]  # of tests.limits, for tests
@@ -122,4 +122,5 @@ _PARTS: dict[str, Callable[[], str]] = {
     "postgres": postgres_bed.missing,
     "nginx": nginx_bed.missing,
     "pgbouncer": pgbouncer_bed.missing,
+    "slapd": slapd_bed.missing,
 }

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import parse_qs, quote_plus, urlencode, urlsplit
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
@@ -23,7 +23,7 @@ from jwt.algorithms import RSAAlgorithm
 
 from base.accounts.providers.config import Provider
 
-SECRET = "the secret of the client"
+SECRET = "the secret: of %the client"
 
 
 @cache
@@ -67,11 +67,10 @@ class OidcProvider:
         return 404, {}
 
     def token(self, form: dict[str, str], authorization: str) -> tuple[int, Any]:
-        basic = "Basic " + base64.b64encode(f"longshore:{SECRET}".replace(" ", "+").encode()).decode()
-        plain = "Basic " + base64.b64encode(f"longshore:{SECRET}".encode()).decode()
-        if authorization not in (basic, plain) and form.get("client_secret") != SECRET:
+        basic = "Basic " + base64.b64encode(f"longshore:{quote_plus(SECRET)}".encode()).decode()
+        if authorization != basic and form.get("client_secret") != SECRET:
             return 401, {"error": "invalid_client"}
-        begun = self.codes.pop(form["code"], None)
+        begun = self.codes.pop(form.get("code", ""), None)
         digest = hashlib.sha256(form["code_verifier"].encode()).digest()
         challenge = base64.urlsafe_b64encode(digest).decode().rstrip("=")
         if begun is None or begun["code_challenge"] != challenge or begun["redirect_uri"] != form["redirect_uri"]:

@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
-from base.accounts.viewer import Viewer
-from base.core.errors import BadRequest, Forbidden
+from base.core.errors import BadRequest
 from base.models import User
 
 ALL = "*"  # what a form chooses for a token without scopes
@@ -49,11 +48,6 @@ def bound(user: User, scopes: str) -> User:
     row is never saved as a whole (User.save is not called without the fields to save)."""
     if scopes:
         user.scopes = frozenset(scopes.split())
-        user.is_admin = user.is_admin and Scope.ADMIN in user.scopes
+        if Scope.ADMIN not in user.scopes:
+            user.is_admin = user.is_auditor = False
     return user
-
-
-def require(viewer: Viewer, scope: Scope) -> None:
-    """Raise Forbidden (403) for who came by a token without the scope."""
-    if viewer.scopes is not None and scope not in viewer.scopes:
-        raise Forbidden(f"This token lacks the scope {scope}. Make one that has it, on the page API tokens.")

@@ -43,9 +43,9 @@ def sign_ins(user: User) -> QuerySet[ApiToken, Any]:
     return counted.order_by("-last")
 
 
-def create_token(user: User, name: str, days: int, scopes: Collection[str]) -> str:
+def create_token(user: User, name: str, days: int, scopes: Collection[str], *, by: User | None = None) -> str:
     """A named bearer token; ``scopes`` with ALL in it are all. Nothing can show it again later. BadRequest for a bad
-    name, time or scope, and for one too many."""
+    name, time or scope, and for one too many. ``by``: the admin who makes one for a service account."""
     name = name.strip()
     if sign := words.unseen(name):
         raise BadRequest(f"The name has {sign}, a sign that nobody sees: write it without.")
@@ -59,18 +59,18 @@ def create_token(user: User, name: str, days: int, scopes: Collection[str]) -> s
         if live_tokens(user).exclude(name="").count() >= MOST_TOKENS:
             raise BadRequest(f"Nobody has more than {MOST_TOKENS} tokens with a name. Revoke one first.")
         token = tokens.issue(user, days * 86_400, name, scopes=chosen)
-        _record(user, "token made", {"name": name, "days": days, "scopes": chosen or ALL})
+        _record(user, "token made", by=by, data={"name": name, "days": days, "scopes": chosen or ALL})
     return token
 
 
-def revoke_token(user: User, token_id: int) -> bool:
+def revoke_token(user: User, token_id: int, *, by: User | None = None) -> bool:
     """End one of the user's own tokens at once. False when there is no such token, or it had ended already."""
     with transaction.atomic():
         mine = ApiToken.objects.filter(user=user, pk=token_id, revoked_at=None)
         if not mine.update(revoked_at=timezone.now()):
             return False
         name = ApiToken.objects.values_list("name", flat=True).get(pk=token_id)
-        _record(user, "token revoked", {"name": name})
+        _record(user, "token revoked", {"name": name}, by=by)
     return True
 
 
@@ -110,9 +110,9 @@ def remove_key(user: User, key_id: int) -> bool:
     return True
 
 
-def _record(user: User, action: str, data: dict[str, Any]) -> None:
-    """What a user does with their own account."""
-    audit.record(user.username, action, user.username, data=data)
+def _record(user: User, action: str, data: dict[str, Any], *, by: User | None = None) -> None:
+    """What a user does with their own account, or an admin with a service account."""
+    audit.record((by or user).username, action, user.username, data=data)
 
 
 @dataclass(frozen=True, slots=True)

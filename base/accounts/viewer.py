@@ -9,10 +9,14 @@ from django.conf import settings
 from django.contrib.auth import get_user
 from django.contrib.auth.models import AnonymousUser
 
+from base.accounts.scopes import Scope
 from base.core.errors import Forbidden, Unauthorized
+from base.core.signals import manages
 from base.models import User
+from base.roles import OF_AUDITORS, Permission, Role
 
 NON_ADMIN = "Non-admin is not allowed to do this operation."
+AUDITS = "An auditor reads, and changes nothing but the own account."
 
 
 class Viewer(Protocol):
@@ -29,6 +33,9 @@ class Viewer(Protocol):
     def is_admin(self) -> bool: ...
 
     @property
+    def role(self) -> Role: ...
+
+    @property
     def scopes(self) -> frozenset[str] | None:
         """Of the token by which they came (base.accounts.scopes); None: all."""
 
@@ -37,6 +44,7 @@ class Guest(AnonymousUser):
     """Somebody who has not signed in."""
 
     is_admin = False
+    role = Role.USER  # of which a guest has no right (``may``)
     scopes = None
 
 
@@ -45,6 +53,50 @@ def viewer_in(session: Any) -> Viewer:
     asks: Any = SimpleNamespace(session=session)  # all that Django reads of a request here
     user = get_user(asks)
     return user if isinstance(user, User) else Guest()
+
+
+def may(viewer: Viewer, action: Permission, *, owner: str = "", vc: str = "") -> bool:
+    """Whether the table of base.roles lets the viewer do it. ``owner``: the user whose thing it is about;
+    ``vc``: its virtual cluster."""
+    if not viewer.is_authenticated or (viewer.role == Role.AUDITOR and action not in OF_AUDITORS):
+        return False
+    roles = action.value.roles
+    if viewer.role in roles or (Role.OWNER in roles and owner == viewer.username):
+        return True
+    return bool(vc) and Role.MANAGER in roles and is_whole(viewer) and manages(viewer.username, vc)
+
+
+def is_whole(viewer: Viewer) -> bool:
+    """Whether more counts than that they are a user: not for a token without ``admin:*``."""
+    return viewer.scopes is None or Scope.ADMIN in viewer.scopes
+
+
+def require(viewer: Viewer, action: Permission, refusal: str = NON_ADMIN, *, owner: str = "", vc: str = "") -> User:
+    """The user, or Unauthorized (401), or Forbidden (403) with the sentence ``refusal``, where they may not."""
+    user = require_user(viewer)
+    if not may(viewer, action, owner=owner, vc=vc):
+        raise Forbidden(refusal)
+    return user
+
+
+def require_scope(viewer: Viewer, scope: Scope, *, reads: bool = True) -> None:
+    """Raise Forbidden (403) for who came by a token without the scope, and for an auditor who would change more than
+    their account."""
+    if viewer.scopes is not None and scope not in viewer.scopes:
+        raise Forbidden(f"This token lacks the scope {scope}. Make one that has it, on the page API tokens.")
+    if not reads and scope != Scope.ACCOUNT:
+        require_change(viewer)
+
+
+def require_change(viewer: Viewer) -> None:
+    """Raise Forbidden (403) for an auditor. Asked at every door, for what changes more than the own account."""
+    if viewer.role == Role.AUDITOR:
+        raise Forbidden(AUDITS)
+
+
+def reads_all(viewer: Viewer) -> bool:
+    """Whether the viewer reads what admins read."""
+    return may(viewer, Permission.READ_ALL)
 
 
 def may_read_jobs(viewer: Viewer) -> bool:
@@ -67,13 +119,9 @@ def require_user(viewer: Viewer) -> User:
 
 def require_admin(viewer: Viewer, refusal: str = NON_ADMIN) -> User:
     """The admin, or Unauthorized (401), or Forbidden (403) with the sentence ``refusal``."""
-    user = require_user(viewer)
-    if not user.is_admin:
-        raise Forbidden(refusal)
-    return user
+    return require(viewer, Permission.ADMINISTER, refusal)
 
 
 def require_self_or_admin(viewer: Viewer, username: str, refusal: str = NON_ADMIN) -> User:
     """The user of that name or an admin, or Unauthorized (401), or Forbidden (403) with the sentence ``refusal``."""
-    user = require_user(viewer)
-    return user if user.username == username else require_admin(user, refusal)
+    return require(viewer, Permission.CHANGE_ACCOUNT, refusal, owner=username)

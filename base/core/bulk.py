@@ -92,6 +92,17 @@ def one_row(query: str, *values: int | str | datetime) -> tuple[Any, ...]:
         return tuple(cursor.fetchone() or ())
 
 
+def text_of(columns: str, rows: str) -> str:
+    """The values of these columns of all rows, which an SQL query says from its FROM on, as lists of JSON with commas
+    between them; empty without rows. It takes a third of the time of as many rows, and one that equals another says
+    that nothing has changed."""
+    connection = connections[DEFAULT_DB_ALIAS]
+    join = "string_agg(CAST(json_build_array({}) AS text), ',')"
+    if connection.vendor == "sqlite":
+        join = "group_concat(json_array({}))"
+    return one_row(f"SELECT {join.format(columns)} {rows}")[0] or ""
+
+
 def chunks(values: Sequence[V], size: int = 500) -> Iterator[Sequence[V]]:
     """The values, so many at once: databases limit the length of a statement, and of its lists."""
     return (values[start : start + size] for start in range(0, len(values), size))
@@ -259,7 +270,12 @@ def _prepared(fields: Sequence[Any], rows: Iterable[Row], connection: BaseDataba
     for field, values in zip(fields, zip(*rows, strict=True), strict=False):  # without rows there are no columns
         if isinstance(field, JSONField):
             adapt, encoder = connection.ops.adapt_json_value, field.encoder
-            values = [None if value is None else adapt(value, encoder) for value in values]
+            texts = list(map(repr, values))  # most of them are empty, or like many others
+            made = {
+                text: None if value is None else adapt(value, encoder)
+                for text, value in zip(texts, values, strict=True)
+            }
+            values = [made[text] for text in texts]
         elif not _AS_IT_IS.issuperset(map(type, values)):  # moments and states, mostly the same one
             made = {value: field.get_db_prep_save(value, connection) for value in set(values)}
             values = [made[value] for value in values]

@@ -60,7 +60,8 @@ class AboutJobs(Protocol):
 
 # What files ask: the store quotas of the virtual clusters that a user, an admin or not, may use and that have one.
 StoreQuotas = Callable[[str, bool], Collection[int]]
-_about_vcs: list[StoreQuotas] = []
+Manages = Callable[[str, str], bool]  # what accounts ask: whether a user manages a virtual cluster
+_about_vcs: list[tuple[StoreQuotas, Manages]] = []
 _about_jobs: list[AboutJobs] = []
 
 
@@ -73,10 +74,14 @@ def about_jobs() -> AboutJobs:
     return _about_jobs[0]
 
 
-def answer_about_vcs(store_quotas: StoreQuotas) -> None:
+def answer_about_vcs(store_quotas: StoreQuotas, manages: Manages) -> None:
     """Called once, when the app of clusters is ready."""
-    _about_vcs[:] = [store_quotas]
+    _about_vcs[:] = [(store_quotas, manages)]
 
 
 def store_quotas(username: str, is_admin: bool) -> Collection[int]:
-    return _about_vcs[0](username, is_admin)
+    return _about_vcs[0][0](username, is_admin)
+
+
+def manages(username: str, vc: str) -> bool:
+    return _about_vcs[0][1](username, vc)

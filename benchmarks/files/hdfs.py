@@ -30,7 +30,7 @@ from tests.bed.hdfs_bed import HdfsBed, missing
 
 MB = size(100, 2)
 TURNS = size(5, 1)
-SMALL = size(200, 3)  # files
+SMALL = size(300, 4)  # files
 _BLOCK = bytes(range(256)) * 4096  # 1 MiB
 _BLOCKS = MB * 1_000_000 // len(_BLOCK)
 _SIZE = _BLOCKS * len(_BLOCK)
@@ -65,26 +65,45 @@ def _on_hdfs(report: Report, home: Path) -> None:
 
 
 def _small_files(report: Report, store: Store, portal: Portal, home: Path) -> None:
-    """As a user uploads a folder of code, and as a job's start reads it (jobs/containers/code_tar.py)."""
-    folder = home / "small"
+    """As a user uploads a folder of code, as a task puts its results, and as a job's start reads code
+    (jobs/containers/code_tar.py)."""
+    folder, config, token = home / "small", home / "pai-fs.json", home / "token"
     folder.mkdir()
     for number in range(SMALL):
-        (folder / f"{number}.py").write_text("x" * 1000)
-    config = home / "pai-fs.json"
-    token = _signed_in(portal)["Authorization"].removeprefix("Bearer ")
+        (folder / f"{number}.py").write_text("x" * 8000)
+    signed_in = _signed_in(portal)["Authorization"].removeprefix("Bearer ")
     where = urlsplit(portal.url)
-    config.write_text(json.dumps({"host": where.hostname, "port": where.port, "user": "admin", "token": token}))
-    command = [sys.executable, "-m", "client.pai_fs.main", "-cp", "-r", str(folder), "hdfs://shared/small"]
-    began = time.perf_counter()
-    subprocess.run(command, check=True, capture_output=True, env={**os.environ, "PAI_FS_CONFIG": str(config)})
-    uploaded = time.perf_counter()
-    entries = store.list("/shared/small")
+    config.write_text(json.dumps({"host": where.hostname, "port": where.port, "user": "admin", "token": signed_in}))
+    token.write_text(_delegation(portal))
+    env = {
+        "PAI_FS_CONFIG": str(config),
+        "LONGSHORE_WEBHDFS_URL": f"{portal.url}/webhdfs/v1",
+        "LONGSHORE_WEBHDFS_TOKEN_FILE": str(token),
+    }
+    pai_fs, by_task = ["-m", "client.pai_fs.main", "-cp", "-r"], ["docs/examples/code/store.py"]
+    report.title(f"{SMALL} files of 8 kB on HDFS")
+    for name, command, target in (
+        ("pai-fs -cp -r, as tars", [*pai_fs, str(folder), "hdfs://shared/small"], 10),
+        ("store.py put, as tars", [*by_task, "put", str(folder), "/shared/again"], 10),
+        ("store.py get", [*by_task, "get", "/shared/again", str(home / "back")], 0),
+        ("pai-fs -cp -r, from there", [*pai_fs, "hdfs://shared/small", str(home / "too")], 0),
+    ):
+        began = time.perf_counter()
+        subprocess.run([sys.executable, *command], check=True, capture_output=True, env={**os.environ, **env})
+        took = time.perf_counter() - began
+        ok = took / SMALL * 300 <= target if target else None
+        report.add(name, f"{took:.1f} s", f"{1000 * took / SMALL:.0f} ms each", f"<= {target} s for 300", ok)
+    assert sorted(each.name for each in (home / "back").iterdir()) == sorted(each.name for each in folder.iterdir())
+    began, entries = time.perf_counter(), store.list("/shared/small")
     for entry, content in code_tar.contents(store, entries):
-        assert len(content.read()) == entry.size
-    read = time.perf_counter()
-    report.title(f"{len(entries)} files of 1 KB on HDFS")
-    report.add("pai-fs -cp -r", f"{uploaded - began:.1f} s", f"{1000 * (uploaded - began) / SMALL:.0f} ms each")
-    report.add("read for a job's code", f"{read - uploaded:.1f} s", f"{1000 * (read - uploaded) / SMALL:.0f} ms each")
+        assert len(content.read()) == entry.size == 8000
+    read = time.perf_counter() - began
+    report.add("read for a job's code", f"{read:.1f} s", f"{1000 * read / SMALL:.0f} ms each")
+
+
+def _delegation(portal: Portal) -> str:
+    told = portal.http.get(f"{portal.url}/webhdfs/v1/?op=GETDELEGATIONTOKEN").json()
+    return str(told["Token"]["urlString"])
 
 
 def tell(report: Report, title: str, ways: Mapping[str, Way], portal: Portal) -> None:

@@ -38,8 +38,9 @@ def a_cluster(nodes: int) -> ReplayCluster:
     return ReplayCluster.of(views, quotas(rights, *pool_totals(views)), MIDNIGHT)
 
 
-def a_day(nodes: int, load: float, seed: int) -> Sequence[Run]:
-    """The jobs of a day that together ask for ``load`` times the GPU-hours which the nodes have in it, by time."""
+def a_day(nodes: int, load: float, seed: int, later: int = 0) -> Sequence[Run]:
+    """The jobs of a day that together ask for ``load`` times the GPU-hours which the nodes have in it, by time. So many
+    days ``later`` others come, of the same projects."""
     rng = random.Random(seed)
     usual = {
         (vc, user, project): rng.gauss(0.0, SIGMA_USER)
@@ -47,6 +48,7 @@ def a_day(nodes: int, load: float, seed: int) -> Sequence[Run]:
         for user in range(USERS)
         for project in range(PROJECTS)
     }
+    rng = random.Random(f"{seed} {later}") if later else rng
     wanted, runs = load * nodes * GPUS_A_NODE * DAY, list[Run]()
     while wanted > 0:
         one = _run(rng, len(runs), usual)

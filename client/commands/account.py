@@ -8,8 +8,9 @@ import sys
 import click
 
 from .. import account
-from ..output import answer, say, table
+from ..errors import NotAllowed, NotSignedIn
 from .common import as_json, client
+from .output import answer, say, table
 
 
 @click.command()
@@ -34,7 +35,12 @@ def login(url: str | None, user: str | None, token: str | None) -> None:
     elif token == "-":  # noqa: S105 - the usual name of standard input
         token = sys.stdin.readline().strip()
     signed = account.PortalAccount(where, token)
-    Transport(signed).json("GET", "/webhdfs/v1/", op="GETHOMEDIRECTORY")  # refused for a bad token
+    try:
+        Transport(signed).json("GET", "/webhdfs/v1/", op="GETHOMEDIRECTORY")
+    except NotSignedIn:
+        raise
+    except NotAllowed:
+        pass  # a good token, which opens no files
     say(f"Signed in to {where} as {signed.user}; kept in {account.save(signed)}")
 
 

@@ -6,14 +6,16 @@ import os
 import shlex
 import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
 
 from ..errors import NotThere
-from ..output import say
 from .common import client, job_argument
+from .output import say
 
 _SUFFIX = ".longshore"
 _CONFIG = """# Made by longshore ssh --config: ssh train.longshore, ssh worker-1.train.longshore
@@ -43,6 +45,7 @@ def execute(job: str, task: str, command: tuple[str, ...]) -> None:
     from ..tunnels import terminal
 
     found = client().job(job)
+    command = command[1:] if command[:1] == ("--",) else command
     text = command[0] if len(command) == 1 else " ".join(map(shlex.quote, command))
     if text and not sys.stdout.isatty():
         text = f"stty -opost -echo 2>/dev/null; {text}"  # bytes as they are
@@ -63,11 +66,11 @@ def forward(job: str, port: str, task: str, local: int | None) -> None:
     """
     import asyncio
 
-    from ..tunnels import forward as carry_on  # the command has its name
+    from .. import tunnels
 
     found = client().job(job)
     own = local if local is not None else int(port) if port.isdecimal() else 0
-    asyncio.run(carry_on(found, task or first_task(found), port, own, say))
+    asyncio.run(tunnels.forward(found, task or first_task(found), port, own, say))
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
@@ -89,7 +92,10 @@ def ssh(job: str | None, task: str, configure: bool, proxy: str, arguments: tupl
         return say(f"Put this line on top of ~/.ssh/config: Include {config}")
     if not job:
         raise click.UsageError("Name a job, or say --config.")
-    host = ".".join(filter(None, [task, client().job(job).name])) + _SUFFIX
+    portal = client()
+    found = portal.job(job)
+    name = found.name if found.username == portal.username else found.full_name
+    host = ".".join(filter(None, [task, name])) + _SUFFIX
     os.execvp("ssh", ["ssh", "-F", str(config), host, *arguments])
 
 
@@ -111,13 +117,10 @@ def _folder() -> Path:
 def _written() -> Path:
     config, keys = _folder() / "ssh_config", _folder() / "keys"
     keys.mkdir(mode=0o700, parents=True, exist_ok=True)
-    argv = [
-        sys.executable,
-        *(["-P"] if sys.version_info >= (3, 11) else []),
-        "-m",
-        f"{__package__.partition('.')[0]}.main",
-    ]
-    config.write_text(_CONFIG.format(suffix=_SUFFIX, program=shlex.join(argv), keys=keys))
+    root, package = Path(__file__).parents[2], (__package__ or "").partition(".")[0]
+    safe = ["-P"] if sys.version_info >= (3, 11) else []
+    program = shlex.join(["env", f"PYTHONPATH={root}", sys.executable, *safe, "-m", f"{package}.main"])
+    config.write_text(_CONFIG.format(suffix=_SUFFIX, program=program, keys=keys))
     return config
 
 
@@ -133,7 +136,10 @@ def _proxy(host: str) -> None:
     if "." in name and not _is_there(found):
         task, _, rest = name.partition(".")
         found = portal.job(rest)
-    link = found.ask("GET", "ssh")["keyPair"]["privateKeyDirectDownloadLink"]
+    try:
+        link = found.ask("GET", "ssh")["keyPair"]["privateKeyDirectDownloadLink"]
+    except NotThere as error:
+        raise NotThere(f"{error} Its image needs an sshd; longshore exec {found.name} needs none.") from None
     key, _ = found.transport.data("GET", link[link.index("/webhdfs/") :])
     with os.fdopen(os.open(_folder() / "keys" / host, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
         file.write(key)
@@ -148,20 +154,18 @@ def _is_there(job: Any) -> bool:
     return True
 
 
-class _raw:
+@contextmanager
+def _raw() -> Iterator[None]:
     """Keys go to the task one by one, also Ctrl-C, while this is a terminal."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        yield
+        return
+    import termios
+    import tty
 
-    def __enter__(self) -> None:
-        self._before: Any = None
-        if sys.stdin.isatty() and sys.stdout.isatty():
-            import termios
-            import tty
-
-            self._before = termios.tcgetattr(0)
-            tty.setraw(0)
-
-    def __exit__(self, *_: object) -> None:
-        if self._before is not None:
-            import termios
-
-            termios.tcsetattr(0, termios.TCSADRAIN, self._before)
+    before = termios.tcgetattr(0)
+    tty.setraw(0)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(0, termios.TCSADRAIN, before)

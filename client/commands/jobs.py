@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from ..output import answer, coloured, lasting, moment, say, table
 from .common import as_json, client, job_argument
+from .output import answer, coloured, lasting, moment, say, table
 
 
 @click.command()

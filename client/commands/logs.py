@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from ..output import say
 from .common import as_json, client, job_argument
+from .output import say
 
 
 @click.command()

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..output import answer, say
 from ..words import exit_code
 from .common import as_json, client, job_argument
+from .output import answer, say
 
 if TYPE_CHECKING:
     from ..jobs import RemoteJob
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 _AMOUNTS = [
     click.option("--gpus", default=0, help="GPUs."),
-    click.option("--cpus", default=0, help="Cores; 4 for each GPU without it."),
-    click.option("--memory", default="", help="As 16g; 8g for each GPU without it."),
+    click.option("--cpus", default=0, help="Cores."),
+    click.option("--memory", default="", help="As 16g."),
     click.option("--vc", default="", help="Virtual cluster."),
-    click.option("--image", default="", help="Docker image; LONGSHORE_IMAGE without it."),
-    click.option("--name", default="", help="Of the job; made of the folder's name and the time without it."),
+    click.option("--image", default="", help="Docker image."),
+    click.option("--name", default="", help="Of the job."),
 ]
 
 
@@ -44,7 +44,8 @@ def run(command: tuple[str, ...], folder: str, detach: bool, as_json: bool, **as
     """Run a command in this folder on the cluster, and follow it.
 
     The folder goes along but for what .longshoreignore names (or else .gitignore). Ctrl-C asks, twice stops the job.
-    Ends with the job's exit code.
+    Ends with the job's exit code. Without amounts there are 4 cores and 8g for each GPU; LONGSHORE_IMAGE is the image
+    where none is given.
 
     longshore run --gpus 2 --vc vision --image pytorch/pytorch -- python train.py --epochs 3
     """

@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Protocol
 
+from . import together
 from .errors import (
     CheckFailed,
     GaveUp,
@@ -28,7 +29,7 @@ from .errors import (
     Unreachable,
     WrongUsage,
 )
-from .places import FoundFiles, LocalFile, Location, ThereFile, is_part, part_of, refuse_same_side
+from .places import FoundFiles, LocalFile, Location, RemotePlace, ThereFile, is_part, part_of, refuse_same_side
 from .remote import CONNECTIONS
 from .running import only_copy
 
@@ -90,10 +91,12 @@ def copy(
     force: bool,
     progress: CopyProgress,
     into: bool = False,
+    missing: bool = False,
 ) -> CopyTotals:
     """Like ``cp``: into ``target`` if it is a folder, else under that name. ``contents``: only what is in the folder,
     and ``recursive`` takes the folders among it. ``into``: the target is a folder, also if it must be made. What of a
-    folder cannot be copied is noted and left out."""
+    folder cannot be copied is noted and left out. ``missing``: what is there already, as long as here, is not copied
+    again."""
     refuse_same_side(source, target)
     kind = source.is_dir()
     if kind is None:
@@ -107,6 +110,9 @@ def copy(
         raise WrongUsage(f"{source.path} has folders in it, as {min(found.folders)}; use -r.")
     folders, jobs = _folder(source, target, contents, found) if kind else ([], [_single(source, target, found, into)])
     _tell(found, progress)
+    if missing:
+        there, force = _there(jobs), True
+        jobs = [job for job in jobs if (has := _found(there, job.name)) is None or has.size != job.file.size]
     total = sum(job.file.size for job in jobs)
     progress.begin(total)
     gone = _work(jobs, progress, source, target, folders, force)
@@ -167,7 +173,8 @@ def _work(
         _require_room(jobs, there, source)
         for folder in folders:
             target.mkdir(folder)
-        for job, done in [(job, pool.submit(worker.copy, job)) for job in jobs]:
+        left = worker.copy_together(target, jobs)
+        for job, done in [(job, pool.submit(worker.copy, job)) for job in left]:
             try:
                 done.result()
             except (FileNotFoundError, NoSuchPath):
@@ -254,8 +261,18 @@ class _Stopped(Exception):
 class _Worker:
     def __init__(self, progress: CopyProgress, *, may_replace: bool) -> None:
         self._progress, self._may_replace = progress, may_replace
-        self._is_full = False
+        self._is_full, self._again = False, set[str]()  # of which files it is not known whether they are there
         self.stop = threading.Event()
+
+    def copy_together(self, target: Location, jobs: list[_Job]) -> list[_Job]:
+        """Copy small files to a portal, many with one request. Returns those that are left, to be copied one by one."""
+        small = [job for job in jobs if job.is_small]
+        if not (isinstance(target, RemotePlace) and target.compares and len(small) >= together.FEW):
+            return jobs
+        files = [(job.name, job.file.size, self._pieces(job, 0, job.file.size, [])) for job in small]
+        done, tried = together.send(lambda tar: target.unpack(tar, replace=self._may_replace), files)
+        self._again.update(job.name for job in small[done : done + tried])
+        return small[done:] + [job for job in jobs if not job.is_small]
 
     def copy(self, job: _Job) -> None:
         """Copy it. Raises AlreadyRunning where another process does."""
@@ -285,7 +302,7 @@ class _Worker:
             raise
 
     def _persist(self, job: _Job) -> None:
-        left, pause, most, again = TRIES, FIRST_PAUSE, 0, False
+        left, pause, most, again = TRIES, FIRST_PAUSE, 0, job.name in self._again
         while True:
             try:
                 return self._try(job)

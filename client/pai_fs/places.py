@@ -8,7 +8,7 @@ import re
 import shutil
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -329,6 +329,10 @@ class RemotePlace:
             return self._remote.create_at_once(self._at(name), pieces, replace=replace)
         self._remote.create(self._at(part), pieces)
         self.rename(part, name, replace=replace)
+
+    def unpack(self, tar: Iterable[bytes], *, replace: bool) -> int:
+        """Write the files of a tar in one request. Returns how many."""
+        return self._remote.unpack(self.path, tar, replace=replace)
 
     def remove(self, name: str) -> None:
         with suppress(PaiFsError):

@@ -151,6 +151,17 @@ def conflict(asked: AppointmentView, others: Iterable[AppointmentView], now: dat
     return ""
 
 
+def most_together(asked: AppointmentView, of_holder: Iterable[AppointmentView], now: datetime) -> frozenset[str]:
+    """The nodes of all these appointments that meet a time of the one that is asked for."""
+    mine = asked.spans(now, _COMPARED)
+    meeting = [
+        other.nodes
+        for other in of_holder
+        if any(each.begin < span.end and span.begin < each.end for each in mine for span in other.spans(now, _COMPARED))
+    ]
+    return frozenset().union(*meeting)
+
+
 def choose(gpus: int, gpu_type: str, free: Mapping[str, Sequence[str]]) -> list[str] | None:
     """The first of the ``free`` nodes, by name, that have so many GPUs of the type ("": any); None where all have
     fewer. ``free`` has the types of each one's GPUs."""

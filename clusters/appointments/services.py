@@ -1,4 +1,5 @@
-"""Every write to appointments: the rules, the row, its audit record, and the wake-up that follows. For admins."""
+"""Every write to appointments: the rules, the row, its audit record, and the wake-up that follows. For admins,
+and for managers within the guarantee of their virtual cluster."""
 
 from __future__ import annotations
 
@@ -12,15 +13,19 @@ from django.db import transaction
 from django.utils import timezone
 
 from base.accounts import audit
-from base.accounts.viewer import Viewer, require_admin
+from base.accounts.viewer import Viewer, may, require, require_user
 from base.core.bulk import lock_table
-from base.core.errors import BadRequest, Conflict, NotFound, UnknownVirtualCluster
+from base.core.errors import BadRequest, Conflict, Forbidden, NotFound, UnknownVirtualCluster
 from base.models import User
+from base.roles import Permission
 from clusters.appointments import rules
 from clusters.appointments.queries import as_value, load_appointments
 from clusters.models import Appointment, Node, VirtualCluster
 from clusters.nodes.queries import views_of
 from clusters.placement.fit import gpus_out
+from clusters.vcs.queries import guaranteed
+
+_UNITS = {"gpu": "GPUs", "cpu": "cores", "memory": "MB of memory"}
 
 
 def write(actor: Viewer, values: Mapping[str, Any], id: int | None = None) -> Appointment:
@@ -30,7 +35,9 @@ def write(actor: Viewer, values: Mapping[str, Any], id: int | None = None) -> Ap
 
     Raises Unauthorized, Forbidden, BadRequest, UnknownVirtualCluster, Conflict, NotFound.
     """
-    who = require_admin(actor).username
+    who = require_user(actor).username
+    if id is None:
+        require(actor, Permission.APPOINT, vc=str(values.get("vc") or ""))
     with transaction.atomic():
         lock_table(Appointment)
         others = [other for other in load_appointments(timezone.now()) if other.id != id]
@@ -38,7 +45,12 @@ def write(actor: Viewer, values: Mapping[str, Any], id: int | None = None) -> Ap
             raise Conflict(f"There are {rules.MOST} appointments, which is the most; delete one first.")
         row = Appointment(made_by=who, zone=settings.TIME_ZONE) if id is None else find(id)
         before = None if id is None else as_value(row)
+        if before:
+            _require(actor, before)
         _fill(row, dict(values), before, others)
+        _require(actor, as_value(row))
+        if not may(actor, Permission.ADMINISTER):
+            _require_guaranteed(as_value(row), others)
         row.save()
         change = {"from": before.said if before else None, "to": as_value(row).said}
         audit.changed(who, "appointment changed" if before else "appointment made", row.title, change)
@@ -47,9 +59,10 @@ def write(actor: Viewer, values: Mapping[str, Any], id: int | None = None) -> Ap
 
 def delete(actor: Viewer, id: int) -> None:
     """Delete it: its nodes are everybody's again. Raises Unauthorized, Forbidden, NotFound."""
-    who = require_admin(actor).username
+    who = require_user(actor).username
     with transaction.atomic():
         row = find(id)
+        _require(actor, as_value(row))
         audit.changed(who, "appointment deleted", row.title, {"from": as_value(row).said})
         row.delete()
 
@@ -59,6 +72,29 @@ def find(id: int) -> Appointment:
     if row is None:
         raise NotFound(f"There is no appointment {id}.")
     return row
+
+
+def _require(actor: Viewer, view: rules.AppointmentView) -> None:
+    """Raise Forbidden for who may not make appointments for those whose this one is."""
+    require(actor, Permission.APPOINT, vc=view.holder.vc)
+
+
+def _require_guaranteed(view: rules.AppointmentView, others: list[rules.AppointmentView]) -> None:
+    """Raise Forbidden where its virtual cluster would have more by appointments than it is guaranteed, or nodes of
+    another one."""
+    vc = view.holder.vc
+    names = rules.most_together(view, [view, *(other for other in others if other.holder.vc == vc)], timezone.now())
+    rows = list(Node.objects.filter(name__in=names).values_list("dedicated_to__name", "gpus", "cpus", "memory_mb"))
+    if any(owner not in (None, vc) for owner, *_ in rows):
+        raise Forbidden("A node of it belongs to another virtual cluster.")
+    asked = (sum(len(gpus) for _, gpus, _, _ in rows), sum(row[2] for row in rows), sum(row[3] for row in rows))
+    given = guaranteed(vc)
+    for what, number in zip(("gpu", "cpu", "memory"), asked, strict=True):
+        if number > given.get(what, 0):
+            raise Forbidden(
+                f"Virtual cluster {vc} would have {number:,} {_UNITS[what]} by appointments then, and is guaranteed "
+                f"{given.get(what, 0):,.0f}. An admin may give it more."
+            )
 
 
 def _fill(

@@ -13,7 +13,7 @@ from django.db import connection
 from django.db.models import Count, F, Max, QuerySet, Sum
 from django.utils import timezone
 
-from base.core.bulk import values_of
+from base.core.bulk import text_of, values_of
 from clusters.models import Allocation, Node
 from clusters.nodes.refusals import marks_of, refused_ports_of
 from clusters.placement.fit import OWN_LABEL, NodeView, in_force
@@ -81,7 +81,7 @@ class Ledger:
     their ids and the rows that it has not seen yet."""
 
     def __init__(self) -> None:
-        self._raw: dict[int, tuple[object, ...]] = {}
+        self._text, self._raw = "", dict[int, tuple[object, ...]]()  # of all nodes, and of each
         self._nodes: dict[int, Node] = {}  # by id, in order of their names
         self.known: list[Node] = []  # the same, as they were read last; another list when one of them has changed
         self.views: list[NodeView] = []  # as of the last ``nodes``
@@ -97,6 +97,8 @@ class Ledger:
     def registered(self) -> list[Node]:
         """All nodes by name, as they are now, with the columns that a NodeView depends on. The list is the same as the
         last time when none of them has changed."""
+        if (text := text_of(_RAW, f"FROM {Node._meta.db_table}")) == self._text and self.known:
+            return self.known
         with connection.cursor() as cursor:
             cursor.execute(_RAW_NODES)
             raw = {row[0]: row for row in cursor.fetchall()}
@@ -112,6 +114,7 @@ class Ledger:
             self._raw = {id: row for id, row in raw.items() if id in self._nodes}
             self._nodes = {id: self._nodes[id] for id in self._raw}
             self.known = list(self._nodes.values())
+        self._text = text
         return self.known
 
     def nodes(self, *, with_held: bool = True, again: bool = True) -> list[NodeView]:

@@ -18,7 +18,7 @@ from clusters.placement.fit import (
     bars,
     copies,
 )
-from clusters.placement.shelves import Shelf, Shelves
+from clusters.placement.shelves import Shelves
 from clusters.placement.topology import LEVEL_NODE, NEAREST, Room
 
 _Tier = Callable[[str], bool]  # whether a node, by its name, is one of those looked at together
@@ -187,10 +187,11 @@ class FreeNodes(Shelves):
         best = next(step.candidates, None)
         if best is None:
             return False
-        with self._changing(best.node.name) as free:
-            step.is_reduced, first = False, step.tasks[0]
-            number = free.times(first, self._usable(free, first.gpu_type))
-            step.placements = [free.put(demand, salt, self.wanted) for demand in step.tasks[:number]]
+        free, tasks, step.is_reduced = best.copy(), step.tasks, False
+        if len(tasks) > 1:
+            tasks = tasks[: free.times(tasks[0], self._usable(free, tasks[0].gpu_type))]
+        step.placements = [free.put(demand, salt, self.wanted) for demand in tasks]
+        self._replace(best, free)
         return True
 
     def _one_less(self, step: _Step) -> bool:
@@ -210,13 +211,14 @@ class FreeNodes(Shelves):
                         break
                     for is_of_tier in tiers:
                         for shelves in by_gpus:
-                            yield from self._of_shelves(shelves, demand, owner, is_of_tier, used)
+                            groups = [group for shelf in shelves for group in shelf.values()]
+                            if groups:
+                                yield from self._of_groups(groups, demand, owner, is_of_tier, used)
 
-    def _of_shelves(
-        self, shelves: Sequence[Shelf], demand: Demand, owner: str, is_of_tier: _Tier, used: Collection[str]
+    def _of_groups(
+        self, groups: Sequence[list[FreeNode]], demand: Demand, owner: str, is_of_tier: _Tier, used: Collection[str]
     ) -> Iterator[FreeNode]:
         """Goes from the tightest group on; in each only the first node is looked for, and only when its turn comes."""
-        groups = [group for shelf in shelves for group in shelf.values()]
         self._effort -= len(groups)
         groups = [group for group in groups if group[0].node.dedicated_to == owner and group[0].has_room(demand)]
         for group in sorted(groups, key=_tightness) if len(groups) > 1 else groups:

@@ -43,7 +43,7 @@ def choose(taken: int, first: int, last: int, start: int, number: int) -> list[i
     ``start`` places behind the first one on, round and round."""
     begin = first + start % (last - first + 1)
     ports = _free(taken, begin, last, number)
-    return ports + _free(taken, first, begin - 1, number - len(ports))
+    return ports if len(ports) == number else ports + _free(taken, first, begin - 1, number - len(ports))
 
 
 def _free(taken: int, first: int, last: int, number: int) -> list[int]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from math import inf
 from operator import itemgetter
@@ -31,7 +30,7 @@ class Shelves:
         self.domains = Domains({node.name: node.labels for node in self._nodes})
         self._frees = {node.name: FreeNode(node, empty=empty) for node in self._nodes}
         for free in self._frees.values():
-            self._shelf(free).setdefault(free.likeness(), []).append(free)
+            self._shelf(free.likeness()).setdefault(free.likeness(), []).append(free)
         for shelf in self._shelves.values():
             for group in shelf.values():
                 group.sort(key=_name)
@@ -54,7 +53,7 @@ class Shelves:
         """Return as much free on these nodes alone, taken and given back apart from this one."""
         other = self._twin({name: self._frees[name] for name in sorted(names)})
         for free in other._frees.values():
-            other._shelf(free).setdefault(free.likeness(), []).append(free)
+            other._shelf(free.likeness()).setdefault(free.likeness(), []).append(free)
         return other
 
     def _twin(self, frees: dict[str, FreeNode]) -> Self:
@@ -85,10 +84,11 @@ class Shelves:
     def set_aside(self, demands: Sequence[Demand], nodes: Sequence[str]) -> None:
         """Keep for each demand as much of what it needs on its node as is free there."""
         for name, some in groupby(zip(nodes, demands, strict=True), itemgetter(0)):
-            if name in self._frees:
-                with self._changing(name) as free:
-                    for _, demand in some:
-                        free.set_aside(demand, self.wanted)
+            if (before := self._frees.get(name)) is not None:
+                free = before.copy()
+                for _, demand in some:
+                    free.set_aside(demand, self.wanted)
+                self._replace(before, free)
 
     def _change(
         self,
@@ -97,10 +97,11 @@ class Shelves:
         placements: Sequence[Placement],
     ) -> None:
         for name, some in groupby(zip(placements, demands, strict=True), lambda one: one[0].node):
-            if name in self._frees:
-                with self._changing(name) as free:
-                    for place, demand in some:
-                        change(free, demand, place)
+            if (before := self._frees.get(name)) is not None:
+                free = before.copy()
+                for place, demand in some:
+                    change(free, demand, place)
+                self._replace(before, free)
 
     def _in_order(self, demand: Demand) -> list[tuple[float, list[list[Shelf]]]]:
         """The shelves that could do by how much the GPUs that the task would get are wanted, each part of them by the
@@ -118,27 +119,26 @@ class Shelves:
             self._ordered[key] = [(want, [part[gpus] for gpus in sorted(part)]) for want, part in by_gpus]
         return self._ordered[key]
 
-    @contextmanager
-    def _changing(self, node: str) -> Iterator[FreeNode]:
-        """What is free on the node, to be changed; copies of this room keep theirs."""
-        free = self._frees[node]
-        self._leave(free)
-        free = free.copy()
-        try:
-            yield free
-        finally:
-            self._join(free)
+    def _replace(self, before: FreeNode, after: FreeNode) -> None:
+        """Put what is free on the node now in the place of what was. Copies of this room keep theirs."""
+        self._leave(before)
+        self._join(after)
 
     def _join(self, free: FreeNode) -> None:
         self._frees[free.node.name] = free
-        insort(self._shelf(free).setdefault(free.likeness(), []), free, key=_name)
+        likeness = free.likeness()
+        shelf = self._shelf(likeness)
+        if (group := shelf.get(likeness)) is None:
+            shelf[likeness] = [free]
+        else:
+            insort(group, free, key=_name)
 
-    def _shelf(self, free: FreeNode) -> Shelf:
-        kinds = free.likeness()[3]
-        if kinds not in self._shelves:
-            self._shelves[kinds] = {}
+    def _shelf(self, likeness: Likeness) -> Shelf:
+        shelf = self._shelves.get(likeness[3])
+        if shelf is None:
+            shelf = self._shelves[likeness[3]] = {}
             self._ordered.clear()
-        return self._shelves[kinds]
+        return shelf
 
     def _leave(self, free: FreeNode) -> None:
         likeness = free.likeness()

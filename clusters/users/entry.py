@@ -13,8 +13,10 @@ from base.accounts import audit
 from base.accounts.providers.said import Said
 from base.core.errors import BadRequest, NotFound, NotLetIn, RemoveAdmin
 from base.models import USERNAME, FormerUser, Identity, User
+from base.roles import Role
 from clusters.users import rules
-from clusters.users.entry_rules import ADMIN, Outcome, decide, load_rules
+from clusters.users.entry_rules import Outcome, decide, load_rules
+from clusters.users.services import change_role
 from clusters.vcs.grants import grants_of, vc_names
 from clusters.vcs.rules import DEFAULT_VC
 
@@ -146,23 +148,21 @@ def _give(user: User, identity: Identity, said: Said, outcome: Outcome) -> None:
 
 
 def _give_role(user: User, identity: Identity, role: str, others: set[str]) -> None:
-    """An admin whom an admin has made stays one, and so does the last one who could get in by a password."""
+    """The highest of what rules give, by this or another identity, and of what an admin gave, which stays. So does the
+    last admin who could get in by a password."""
     before, identity.role = identity.role, role
-    if role == ADMIN:
-        if not user.is_admin:
-            _set_admin(user, True)
-        elif before != ADMIN:
+    by_admin = user.role not in {before, *others}
+    given = {Role(each or Role.USER) for each in (role, *others)}
+    best = max(given | ({user.role} if by_admin else set()), key=_rank)
+    if best == user.role:
+        if by_admin and role:
             identity.role = ""
-    elif before == ADMIN and ADMIN not in others and user.is_admin:
-        try:
-            rules.require_another_admin(user.username)
-        except RemoveAdmin:
-            identity.role = before  # looked at again at the next sign-in
-        else:
-            _set_admin(user, False)
+        return
+    try:
+        change_role(user.username, user, best, by="a sign-in rule")
+    except RemoveAdmin:
+        identity.role = before  # looked at again at the next sign-in
 
 
-def _set_admin(user: User, admin: bool) -> None:
-    user.is_admin = admin
-    user.save(update_fields=["is_admin"])
-    audit.record(user.username, "made admin" if admin else "admin removed", user.username, {"by": "a sign-in rule"})
+def _rank(role: Role) -> int:
+    return [Role.USER, Role.AUDITOR, Role.ADMIN].index(role)

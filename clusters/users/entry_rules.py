@@ -18,18 +18,18 @@ from base.accounts.providers.said import LONGEST
 from base.accounts.viewer import Viewer, require_admin
 from base.core.errors import BadRequest, NotFound
 from base.models import Identity, SignInRule
+from base.roles import Role
 from clusters.users.rules import known_vcs
 from clusters.vcs.rules import MOST_PRIORITY
 
 MOST = 200
-ADMIN = "admin"
-ROLES = (ADMIN,)  # that a rule may give; without one they are users
+ROLES = (Role.AUDITOR, Role.ADMIN)  # that a rule may give; without one they are users
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What the rules give. ``by`` and the values of ``vcs`` are numbers of rules, from 1; 0: none fits. ``steps`` say
-    of each rule why it fits or not."""
+    of each rule why it fits or not, and whether it decides."""
 
     lets_in: bool = False
     by: int = 0
@@ -51,7 +51,7 @@ def decide(rules: Sequence[SignInRule], provider: str, groups: Collection[str]) 
             steps.append(("fits too, changes nothing", False))
         else:
             new = [vc for vc in rule.vcs if vc not in vcs]
-            steps.append((_fits(rule) if not first else f"fits too, adds {', '.join(new) or 'nothing'}", True))
+            steps.append((f"fits too, adds {', '.join(new) or 'nothing'}", False) if first else (_fits(rule), True))
             first = first or number
             vcs |= dict.fromkeys(new, number)
             priorities |= dict.fromkeys(new, rule.priority)
@@ -113,8 +113,8 @@ def check(rule: SignInRule) -> None:
         raise BadRequest(f"A group has {LONGEST} characters at most, all of which can be seen.")
     if rule.role and rule.role not in ROLES:
         raise BadRequest(f"There is no role {rule.role}.")
-    if rule.role == ADMIN and not (rule.provider and rule.group):
-        raise BadRequest("A rule that makes admins names a provider and a group: nobody is admin by default.")
+    if rule.role and not (rule.provider and rule.group):
+        raise BadRequest("A rule that gives a role names a provider and a group: nobody is admin by default.")
     if rule.priority is not None and not 0 <= rule.priority <= MOST_PRIORITY:
         raise BadRequest(f"The highest priority is a whole number from 0 to {MOST_PRIORITY}, or nothing.")
     known_vcs(rule.vcs)

@@ -13,14 +13,15 @@ from typing import Any
 from django.db import IntegrityError, transaction
 
 from base.accounts import audit
-from base.accounts.viewer import Viewer, require_admin
+from base.accounts.viewer import Viewer, require, require_admin
 from base.core.errors import BadRequest, ConflictGroup, Forbidden, NoGroup
 from base.models import User
+from base.roles import Permission
 from clusters.models import Group, GroupMember, VcGrant, VirtualCluster
 from clusters.users import rules
 from clusters.users.queries import load_users
 from clusters.users.services import update_user
-from clusters.vcs.grants import grants_of, vc_names
+from clusters.vcs.grants import grants_of, managed_by, vc_names
 from clusters.vcs.rules import ADMIN_GROUP, DEFAULT_VC
 
 VC, ADMIN = "vc", "admin"  # group types
@@ -122,7 +123,7 @@ def set_grouplist(actor: Viewer, username: str, names: Iterable[str]) -> None:
 
 def add_member(actor: Viewer, username: str, name: str) -> None:
     """Put a user into a group. Forbidden for admins, who are in all of them."""
-    who = require_admin(actor).username
+    who = require(actor, Permission.GRANT, vc=name).username
     with transaction.atomic():
         user = _changeable(username)
         kind = find_group(name).kind
@@ -137,12 +138,14 @@ def add_member(actor: Viewer, username: str, name: str) -> None:
 
 def remove_member(actor: Viewer, username: str, name: str) -> None:
     """Take a user out of a group. Forbidden for admins, and for ``default``, which everybody is in."""
-    who = require_admin(actor).username
+    who = require(actor, Permission.GRANT, vc=name).username
     with transaction.atomic():
         _changeable(username)
         find_group(name)
         if name == DEFAULT_VC:
             raise Forbidden("Every user is in the group default.")
+        if name in managed_by(username):
+            require_admin(actor, "Only an admin says who manages a virtual cluster.")
         VcGrant.objects.filter(username=username, vc__name=name).delete()
         rules.forget_given(username, grants_of([username])[username])
         GroupMember.objects.filter(username=username, group__name=name).delete()

@@ -44,6 +44,14 @@ def check_username(username: str) -> None:
         raise BadRequest(f"The user name {username!r} cannot be used. {error.messages[0]}") from error
 
 
+def check_owner(owner: str, password: str) -> None:
+    """BadRequest for who cannot answer for a service account, and for a password that it would have."""
+    if not User.objects.filter(username=owner.replace("\0", ""), owner="").exists():
+        raise BadRequest(f"There is no user {owner[:64]} who could answer for a service account.")
+    if password:
+        raise BadRequest("A service account has no password: leave it empty, and make API tokens for it.")
+
+
 def check_email(email: str) -> None:
     if not email:
         return
@@ -70,13 +78,20 @@ def known_vcs(names: Iterable[str]) -> list[VirtualCluster]:
     return [rows[name] for name in in_order({DEFAULT_VC, *wanted}) if name in rows]
 
 
-def write_grants(username: str, vcs: Iterable[VirtualCluster], priorities: Priorities = NO_PRIORITIES) -> None:
+def write_grants(
+    username: str,
+    vcs: Iterable[VirtualCluster],
+    priorities: Priorities = NO_PRIORITIES,
+    managed: Collection[str] | None = None,
+) -> None:
     """Inside a transaction. ``default`` is written too: its presence marks that an admin has set the grants. Those that
-    stay keep their priority where ``priorities`` say nothing."""
+    stay keep their priority where ``priorities`` say nothing, and their managers where ``managed`` is None."""
     old = VcGrant.objects.filter(username=username)
     most = {**dict(old.values_list("vc__name", "priority")), **priorities}
+    if managed is None:
+        managed = set(old.filter(manages=True).values_list("vc__name", flat=True))
     old.delete()
-    new = [VcGrant(vc=vc, username=username, priority=most.get(vc.name)) for vc in vcs]
+    new = [VcGrant(vc=vc, username=username, priority=most.get(vc.name), manages=vc.name in managed) for vc in vcs]
     VcGrant.objects.bulk_create(new)
     forget_given(username, {grant.vc.name for grant in new})
 

@@ -6,7 +6,7 @@ Unauthorized, Forbidden, MissingUser, and what clusters.users.rules names.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from django.contrib.auth.hashers import make_password
@@ -14,13 +14,16 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q
 
 from base.accounts import audit, passwords, tokens
-from base.accounts.viewer import NON_ADMIN, Viewer, require_admin, require_self_or_admin
+from base.accounts.viewer import NON_ADMIN, Viewer, require, require_admin, require_self_or_admin
 from base.core.errors import BadRequest, ConflictUser, Forbidden, RemoveAdmin
 from base.models import FormerUser, User
+from base.roles import Permission, Role
 from clusters.models import Appointment, GroupMember, VcGrant
 from clusters.users import rules
 from clusters.users.left import left_by
 from clusters.users.queries import load_user
+from clusters.vcs.grants import grants_of, managed_by
+from clusters.vcs.rules import DEFAULT_VC
 
 
 def create_user(
@@ -28,29 +31,40 @@ def create_user(
     *,
     username: str,
     password: str,
-    admin: bool = False,
+    role: Role = Role.USER,
+    owner: str = "",
     vcs: Iterable[str] = (),
     email: str = "",
     extension: dict[str, Any] | None = None,
 ) -> User:
-    """ConflictUser when the name is taken, UnknownVirtualCluster, BadRequest. ``vcs`` always gets ``default``. What a
-    deleted account of this name left is now theirs: ``left_by`` tells it."""
+    """ConflictUser when the name is taken, UnknownVirtualCluster, BadRequest. ``vcs`` always gets ``default``. With an
+    ``owner`` it is a service account, without a password: an admin makes its tokens. What a deleted account of this
+    name left is now theirs: ``left_by`` tells it."""
     who = require_admin(actor).username
     wanted = list(vcs)
     rules.check_username(username)
     if User.objects.filter(username=username).exists():
         raise ConflictUser(f"User name {username} already exists.")
-    passwords.check(password)
+    if owner:
+        rules.check_owner(owner, password)
+    else:
+        passwords.check(password)
     rules.check_email(email)
     fields = _merged({}, extension or {})
     granted = rules.known_vcs(wanted) if wanted else []
-    user = User(username=username, email=email, is_admin=admin, password=make_password(password), **fields)
+    user = User(username=username, email=email, owner=owner, password=make_password(password or None), **fields)
+    user.is_admin, user.is_auditor = role == Role.ADMIN, role == Role.AUDITOR
     left = left_by([username]).get(username)
-    data = {"admin": admin, "virtualClusters": [vc.name for vc in granted], **(left.data() if left else {})}
+    data = {
+        "role": role,
+        "owner": owner,
+        "virtualClusters": [vc.name for vc in granted],
+        **(left.data() if left else {}),
+    }
     try:
         with transaction.atomic():
             user.save(force_insert=True)
-            rules.write_grants(username, [] if admin else granted)
+            rules.write_grants(username, [] if user.is_admin else granted)
             audit.record(who, "user made", username, data)
     except IntegrityError:  # somebody else was faster with this name
         raise ConflictUser(f"User name {username} already exists.") from None
@@ -63,26 +77,33 @@ def update_user(
     *,
     password: str | None = None,
     admin: bool | None = None,
+    role: Role | None = None,
     email: str | None = None,
 ) -> User:
-    """Change what is not None, in one transaction. The role is for admins; the rest also for oneself, and as in v1 the
-    old password is not asked for here. A new one ends all tokens and sessions of the user. RemoveAdmin when nobody
-    would be left who is an admin."""
+    """Change what is not None, in one transaction. The role (``admin``: as v1 has it) is for admins; the rest also for
+    oneself, and as in v1 the old password is not asked for here. A new one ends all tokens and sessions of the user.
+    RemoveAdmin when nobody would be left who is an admin."""
     who = require_self_or_admin(actor, username)
-    if admin is not None and not who.is_admin:
-        if admin:
+    if not who.is_admin:
+        if admin or role is not None:
             raise Forbidden(NON_ADMIN)
         admin = None
     user = rules.find_user(username)
     if password:
+        if user.owner:
+            raise BadRequest(f"{username} is a service account: it has no password, and an admin makes its tokens.")
+        if not (who.is_admin or user.has_usable_password()):
+            raise Forbidden("You have no password here: a provider signs you in. Ask an admin for one.")
         passwords.check(password, user)
     if email is not None:
         rules.check_email(email)
     hashed = make_password(password) if password else None
     with transaction.atomic():
         user = rules.find_user(username, lock=True)
-        if admin is not None:
-            _change_admin(who.username, user, admin)
+        if admin is not None and admin != user.is_admin:
+            role = Role.ADMIN if admin else Role.USER
+        if role is not None:
+            change_role(who.username, user, role)
         if email is not None and email != user.email:
             _write(who.username, user, "email changed", email=email)
         if hashed is not None:
@@ -125,11 +146,16 @@ def set_active(actor: Viewer, username: str, active: bool) -> None:
 
 
 def set_grants(
-    actor: Viewer, username: str, vcs: Iterable[str], priorities: rules.Priorities = rules.NO_PRIORITIES
+    actor: Viewer,
+    username: str,
+    vcs: Iterable[str],
+    priorities: rules.Priorities = rules.NO_PRIORITIES,
+    managed: Collection[str] | None = None,
 ) -> tuple[str, ...]:
     """Set where the user may submit; ``default`` is always among it. Returns the names. ``priorities`` say how far up
-    they may set that of a job there; what is not given stays. Jobs that are there keep theirs. Forbidden for admins:
-    they may submit anywhere, and set any."""
+    they may set that of a job there; what is not given stays, as does what they manage where
+    ``managed`` is None. Jobs that are there keep theirs. Forbidden for admins: they may submit anywhere, and set
+    any."""
     who = require_admin(actor).username
     wanted = list(vcs)
     with transaction.atomic():
@@ -138,11 +164,46 @@ def set_grants(
         if user.is_admin:
             raise Forbidden("Admin's virtual clusters cannot be updated.")
         rules.check_priorities(priorities, granted)
-        rules.write_grants(username, granted, priorities)
+        rules.write_grants(username, granted, priorities, managed)
         names = tuple(vc.name for vc in granted)
-        given = {"priorities": dict(priorities)} if priorities else {}
+        given: dict[str, Any] = {"priorities": dict(priorities)} if priorities else {}
+        given |= {"manages": sorted(managed)} if managed is not None else {}
         audit.record(who, "grants changed", username, {"virtualClusters": names, **given})
     return names
+
+
+def grant(actor: Viewer, vc: str, username: str, priority: int | None = None, *, manages: bool | None = None) -> None:
+    """Let one more user submit to a virtual cluster, or change how far up they may set a priority there and whether
+    they manage it (None: as it is). What they may use besides stays. The manager may do it too, but only an admin makes
+    managers."""
+    who = require(actor, Permission.GRANT, vc=vc)
+    with transaction.atomic():
+        user = rules.find_user(username, lock=True)
+        if user.is_admin:
+            raise Forbidden("Admins may use every virtual cluster.")
+        managed = {*managed_by(username)}
+        if manages is not None and manages != (vc in managed):
+            require_admin(who, "Only an admin says who manages a virtual cluster.")
+            managed ^= {vc}
+        granted = rules.known_vcs([*grants_of([username])[username], vc])
+        rules.check_priorities({vc: priority}, granted)
+        rules.write_grants(username, granted, {vc: priority}, managed)
+        data = {"virtualCluster": vc, "priority": priority, "manages": vc in managed}
+        audit.record(who.username, "grants changed", username, data)
+
+
+def withdraw(actor: Viewer, vc: str, username: str) -> None:
+    """End what ``grant`` gave; their jobs go on. Only an admin ends that of a manager."""
+    who = require(actor, Permission.GRANT, vc=vc)
+    with transaction.atomic():
+        rules.find_user(username, lock=True)
+        row = VcGrant.objects.filter(vc__name=vc, username=username).first()
+        if row is None or vc == DEFAULT_VC:
+            raise BadRequest(f"Nobody gave {username} virtual cluster {vc}.")
+        if row.manages:
+            require_admin(who, "Only an admin says who manages a virtual cluster.")
+        row.delete()
+        audit.record(who.username, "grants changed", username, {"withdrawn": vc})
 
 
 def set_store_quota(actor: Viewer, username: str, quota: int | None) -> None:
@@ -177,12 +238,16 @@ def merge_extension(actor: Viewer, username: str, extension: dict[str, Any]) -> 
         _write(who.username, user, "extension changed", keys, **_merged(user.extension, extension))
 
 
-def _change_admin(who: str, user: User, admin: bool) -> None:
-    if user.is_admin == admin:
+def change_role(who: str, user: User, role: Role, **data: str) -> None:
+    """Inside a transaction, with the user's row locked. ``role`` is one of base.roles.ROLES. Raises
+    RemoveAdmin."""
+    if role == user.role:
         return
-    if not admin:
+    if user.is_admin:
         rules.require_another_admin(user.username)
-    _write(who, user, "made admin" if admin else "admin removed", is_admin=admin)
+    did = "made admin" if role == Role.ADMIN else "admin removed" if user.is_admin else "role changed"
+    change = {"from": user.role, "to": role, **data}
+    _write(who, user, did, change, is_admin=role == Role.ADMIN, is_auditor=role == Role.AUDITOR)
 
 
 def _write(who: str, user: User, did: str, data: Mapping[str, Any] | None = None, **columns: Any) -> None:

@@ -1,12 +1,12 @@
 """Who may use which virtual cluster, and how far up they may set the priority of a job in it: everybody ``default``,
-admins all of them and to the top, others what an admin granted."""
+admins all of them and to the top, its managers to the top, others what was granted."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 
-from django.db.models import FilteredRelation, Q, QuerySet, Value
+from django.db.models import Case, FilteredRelation, IntegerField, Q, QuerySet, Value, When
 from django.db.models.functions import Coalesce
 
 from clusters.models import VcGrant, VirtualCluster
@@ -24,10 +24,23 @@ def may_use(username: str, vc: str, *, is_admin: bool) -> bool:
     return usable_by(username, is_admin=is_admin).filter(name=vc).exists()
 
 
+def manages(username: str, vc: str) -> bool:
+    """Answers base.core.signals."""
+    return VcGrant.objects.filter(username=username, vc__name=vc, manages=True).exists()
+
+
+def managed_by(username: str) -> list[str]:
+    """Returns the names of the virtual clusters that the user manages."""
+    return in_order(VcGrant.objects.filter(username=username, manages=True).values_list("vc__name", flat=True))
+
+
 def priorities(username: str, *, is_admin: bool) -> dict[str, int]:
     """Returns how far up the user may set the priority of a job, by each virtual cluster that they may use: as far as
     their grant says, or else as all its users."""
-    most = Value(MOST_PRIORITY) if is_admin else Coalesce("mine__priority", "user_priority")
+    top = Value(MOST_PRIORITY)
+    often = Coalesce("mine__priority", "user_priority")
+    granted = Case(When(mine__manages=True, then=top), default=often, output_field=IntegerField())
+    most = top if is_admin else granted
     rows = {DEFAULT_VC: 0, **dict(usable_by(username, is_admin=is_admin).values_list("name", most))}
     return {name: rows[name] for name in in_order(rows)}
 

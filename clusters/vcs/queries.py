@@ -59,6 +59,12 @@ def load_rights() -> dict[str, Right]:
     return _rights({vc.name: vc for vc in VirtualCluster.objects.only("name", "status", *_OF_ROW)})
 
 
+def guaranteed(vc: str) -> Amount:
+    """What a virtual cluster is guaranteed, by resource. Two queries."""
+    cluster = _cluster()
+    return quotas(load_rights(), cluster.pool, cluster.own)[vc].guarantee
+
+
 # Columns that a Right has too.
 _OF_ROW = (
     *("capacity", "max_capacity", "gpu_guarantee", "gpu_ceiling", "user_gpus", "user_jobs"),

@@ -16,6 +16,7 @@ MOST_PRIORITY = 100  # of a job; the least is -100
 MOST_HALF_LIFE = 8_760  # hours; a year
 MOST_MIN_RUN = 1_440  # minutes; a day
 MOST_GRACE = 600  # seconds from the notice of a job's end to KILL that any virtual cluster may allow
+NOTEBOOK_MINUTES, MOST_NOTEBOOK_MINUTES = 120, 10_080  # without use, after which a notebook ends: usual, and at most
 ADMIN_GROUP = "admingroup"  # the group of the admins, so no virtual cluster may have that name
 _NAME = re.compile(r"[A-Za-z0-9_]{1,64}")
 _WHOLE = 100.0

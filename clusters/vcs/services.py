@@ -11,11 +11,12 @@ from typing import Any
 from django.db import transaction
 
 from base.accounts import audit
-from base.accounts.viewer import Viewer, require_admin
+from base.accounts.viewer import Viewer, require, require_admin
 from base.core import words
 from base.core.bulk import lock_table
 from base.core.errors import BadRequest, ConflictVc, Forbidden, NoEnoughQuota, NoVirtualCluster, RemoveRunningVc
 from base.core.signals import NO_JOBS, LiveJobs, about_jobs
+from base.roles import Permission
 from clusters.models import Group, Node, VirtualCluster
 from clusters.vcs import rules
 from clusters.vcs.rules import ADMIN_GROUP, DEFAULT_VC
@@ -23,8 +24,9 @@ from clusters.vcs.rules import ADMIN_GROUP, DEFAULT_VC
 NO_SETTINGS: Mapping[str, Any] = {}
 OF_DEFAULT = frozenset(
     {"store_quota", "user_gpus", "user_jobs", "user_priority", "share_half_life", "grace", "min_run"}
-    | {"log_days", "log_gigabytes"}
+    | {"notebook_minutes", "log_days", "log_gigabytes"}
 )
+OF_MANAGERS = OF_DEFAULT - {"store_quota", "grace", "min_run"}  # for what others neither wait nor have less
 _BAD_NAME = "VC name should only contain alpha-numeric and underscore characters"
 
 
@@ -81,11 +83,13 @@ def create_or_resize_vc(
 
 def change_settings(actor: Viewer, name: str, settings: Mapping[str, Any]) -> VirtualCluster:
     """Change columns of a virtual cluster beside its shares; what is not given stays as it is. ``dedicated_nodes`` are
-    the names of all nodes that are its own. Of ``default`` only OF_DEFAULT can be changed.
+    the names of all nodes that are its own. Of ``default`` only OF_DEFAULT can be changed, and a manager changes only
+    OF_MANAGERS.
 
     Raises Unauthorized, Forbidden, BadRequest, ConflictVc, NoEnoughQuota, NoVirtualCluster.
     """
-    who = require_admin(actor).username
+    is_small = settings.keys() <= OF_MANAGERS
+    who = require(actor, Permission.SET_VC if is_small else Permission.ADMINISTER, vc=name).username
     if name == DEFAULT_VC and settings.keys() - OF_DEFAULT:
         require_name(name)
     with transaction.atomic():
@@ -167,7 +171,7 @@ def set_vc_status(actor: Viewer, name: str, status: str) -> VirtualCluster:
     Raises Unauthorized, Forbidden, BadRequest, NoVirtualCluster.
     """
     require_name(name)
-    who = require_admin(actor).username
+    who = require(actor, Permission.SET_VC, vc=name).username
     if status not in ("stopped", "running"):
         raise BadRequest('child "vcStatus" fails because ["vcStatus" must be one of [stopped, running]]')
     with transaction.atomic():

@@ -4,8 +4,9 @@ Each draw gives every job one of its likely lengths, and over all draws each of 
 same rank in a draw, for what is not known of one of them is not known of the others; with ranks of their own their
 errors would cancel out, and the spread would be too narrow. What comes of all draws is the spread of each start.
 
-Reservations that have lapsed come back in it when they will; that others lapse later is left out, since each of that
-would be another round of turns.
+In each draw other jobs come as well (jobs/forecast/arrivals.py), which may be started first, shares of users change
+with what runs, and reservations lapse and come back. The turns see the likely lengths that they see in a pass, not
+those of the draw. A draw ends when the last job that waits now has started.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from zlib import crc32
 
 from clusters.placement.free import FreeNodes
 from clusters.placement.shares import Hold, add, nodes_without
+from jobs.planning.queue.idling.after import idled_after
 from jobs.planning.queue.lengths import DRAWS
 from jobs.planning.queue.lines import Queue, in_order, places
 from jobs.planning.queue.scene import NO_LENGTHS, JobT, Runner, Scene, as_evicted, as_owner, holds_at, rests_after
@@ -29,12 +31,13 @@ from jobs.planning.queue.users.shares import after_run
 from jobs.planning.turns import Move, Turn, turns
 
 MOST = 400  # waiting jobs that are played, the first of the queue
-LEAST_DRAWS = 7  # a spread of fewer says nothing
+LEAST_DRAWS = 5  # a spread of fewer says nothing
 _ROUNDS = 120  # of turns in one draw
-# What ends within so many seconds ends together, and what ends within this part of the time played so far; in a cluster
-# where very many run, of which some always end, both are larger.
+# What ends within so many seconds ends together, in their middle, and what ends within this part of the time played so
+# far. Both are larger in the first draw, in a cluster where very many run, of which some always end, and where the time
+# would not do for all draws with less: so many times as long they take.
 _SOON, _CLOSE = 10.0, 0.04
-_VERY_MANY, _SOON_OF_MANY, _CLOSE_OF_MANY = 500, 60.0, 0.12
+_VERY_MANY, _SOON_OF_MANY, _CLOSE_OF_MANY, _FINER = 500, 30.0, 0.25, 4
 _GRACE = 30.0  # seconds that what is evicted takes to leave
 
 
@@ -47,6 +50,7 @@ class Spread(NamedTuple):
 
 
 Length = Callable[[JobT], Sequence[float]]  # seconds from its start, DRAWS of them, shortest first
+Coming = Callable[[int], Sequence[tuple[float, JobT]]]  # the jobs that come in a draw, the first one first, and when
 Spent = Callable[[], float]  # the part of the time for a play that is over; from 1 on, nothing is left
 
 
@@ -59,15 +63,22 @@ class StartForecasts(NamedTuple):
 
 
 def starts(
-    waiting: Sequence[JobT], scene: Scene[JobT], length: Length[JobT], spent: Spent, most: int = MOST
+    waiting: Sequence[JobT],
+    scene: Scene[JobT],
+    length: Length[JobT],
+    spent: Spent,
+    most: int = MOST,
+    coming: Coming[JobT] = lambda draw: (),
 ) -> StartForecasts:
     """When each waiting job starts, of the ``first`` so many. Where the time does not do for all of it, every draw is
     played for a while, so that those whose turn comes soon have a spread; a job of which too much is unknown has
     nothing."""
-    table = _Table(first(waiting, scene, most), scene, length)
+    table = _Table(first(waiting, scene, most), scene, length, coming)
+    is_large, table.is_coarse = table.is_coarse, True
     for draw in range(DRAWS):
         future = _Draw(table, draw)
         is_whole = future.play(_over(spent, (draw + 1) / LEAST_DRAWS)) is not None
+        table.is_coarse = is_large or (table.is_coarse if draw else spent() * DRAWS * _FINER > 1)
         if not is_whole and draw >= LEAST_DRAWS:
             break  # it would say less of each job than those before
         table.note(future.began, None if is_whole else future.delay)
@@ -95,7 +106,8 @@ def at_limits(
 ) -> dict[int, float]:
     """Seconds until each waiting job starts if every one runs for its limit: what a scheduler foresees that only goes
     by limits. Of those alone that were seen to start before the time was over."""
-    future = _Draw(_Table(first(waiting, scene, most), scene, lambda job: [limit(job)] * DRAWS), 0)
+    by_limits = replace(scene, lengths=lambda: NO_LENGTHS)
+    future = _Draw(_Table(first(waiting, scene, most), by_limits, lambda job: [limit(job)] * DRAWS), 0)
     future.play(_over(spent))
     return future.began
 
@@ -130,9 +142,16 @@ def side_by_side(
 class _Table(Generic[JobT]):
     """One queue with what its draws have shown so far."""
 
-    def __init__(self, queue: Sequence[JobT], scene: Scene[JobT], length: Length[JobT]) -> None:
-        self.scene, self.queue = scene, queue
+    def __init__(
+        self,
+        queue: Sequence[JobT],
+        scene: Scene[JobT],
+        length: Length[JobT],
+        coming: Coming[JobT] = lambda draw: (),
+    ) -> None:
+        self.scene, self.queue, self.length, self.coming = scene, queue, length, coming
         self.running = scene.running()
+        self.is_coarse = len(self.running) > _VERY_MANY
         self.lengths = {job.id: length(job) for job in (*self.queue, *(runner.job for runner in self.running))}
         self.delays: dict[int, list[float]] = {job.id: [] for job in self.queue}
         self.earliest: dict[int, list[float]] = {job.id: [] for job in self.queue}  # inf: never, as far as is known
@@ -177,8 +196,9 @@ class Foreseen(Generic[JobT]):
 def start_of(
     job: JobT, waiting: Sequence[JobT], scene: Scene[JobT], length: Length[JobT], spent: Spent
 ) -> Foreseen[JobT] | None:
-    """Do as ``starts``, for one of the waiting jobs alone: no draw is played longer than until it starts. None where
-    too much is unknown, and where more than MOST jobs of its virtual cluster are ahead of it."""
+    """Do as ``starts``, for one of the waiting jobs alone, and without others that come: no draw is played longer than
+    until it starts. None where too much is unknown, and where more than MOST jobs of its virtual cluster are ahead of
+    it."""
     queue = _until(job, waiting, scene)
     if queue is None:
         return None
@@ -225,20 +245,23 @@ class _Draw(Generic[JobT]):
     def __init__(self, table: _Table[JobT], draw: int, watched: int | None = None) -> None:
         """``watched``: the job with whose start the future that matters ends."""
         scene = table.scene
-        self.scene, self.draw, self.lengths, self.watched = scene, draw, table.lengths, watched
+        self.scene, self.draw, self.watched = scene, draw, watched
         self.freed: list[Runner[JobT]] = []  # what ended last
         self.let_in: list[int] = []  # of that, the jobs whose room the watched one got, most of it first
         self.waiting, self.rests, self.past = list(table.queue), scene.rests, dict(scene.past())
-        self.idlings = {vc: one for vc, one in scene.idlings.items() if one.until is not None}
+        self.open = {job.id for job in table.queue}
+        self.coming = list(reversed(table.coming(draw)))
+        self.lengths = table.lengths | {job.id: table.length(job) for _, job in self.coming}
+        self.idlings = scene.idlings
         self.free, self.idle = table.free, table.idle
-        self.together = (_SOON_OF_MANY, _CLOSE_OF_MANY) if len(table.running) > _VERY_MANY else (_SOON, _CLOSE)
+        self.is_coarse = table.is_coarse
         self.nodes = list(scene.nodes)
         self.use: dict[str, dict[str, float]] = {vc: dict(amount) for vc, amount in scene.use.items()}
         self.running: dict[int, Runner[JobT]] = {}
         self.ends: list[tuple[float, int]] = []
         self.due: dict[int, float] = {}  # by job: a job that was evicted has an older end in the heap
         self.began: dict[int, float] = {}
-        self.delay, self._makes_room = 0.0, False
+        self.delay, self.until, self._makes_room = 0.0, 0.0, False  # what happens up to then has been played
         self._spared: list[datetime] = []  # when those have run for the minimum that leave for an owner then
         for runner in table.running:
             self.running[runner.job.id] = runner
@@ -254,10 +277,12 @@ class _Draw(Generic[JobT]):
                 return None
             self._turns()
             following = self._next()
-            if not self.waiting or following is None or self.watched in self.began:
+            if not self.open or following is None or self.watched in self.began:
                 break
             self.delay = following
             self._end()
+            while self.coming and self.coming[-1][0] <= self.delay:
+                self.waiting.append(self.coming.pop()[1])
         return self.began
 
     def _length(self, job: JobT) -> float:
@@ -283,7 +308,6 @@ class _Draw(Generic[JobT]):
             step=None,
             running=lambda: list(self.running.values()),
             changes_by_itself=None,
-            lengths=lambda: NO_LENGTHS,  # each draw knows how long everything runs
             holds=lambda: [hold for runner in self.running.values() for hold in runner.holds],
             before=self.free,
             idle=self.idle,
@@ -291,6 +315,7 @@ class _Draw(Generic[JobT]):
         gone: set[int] = set()
         again: list[JobT] = []
         taken = list(turns(self.waiting, scene, only_tried=True))
+        self.idlings = idled_after(self.waiting, taken, scene)
         placed = [turn for turn in taken if turn.move is Move.GO]
         if placed:
             self.nodes = placed[0].queue.left()
@@ -321,6 +346,7 @@ class _Draw(Generic[JobT]):
         if job.id == self.watched:
             self.let_in = self._freed_by(holds)
         self.began.setdefault(job.id, self.delay)
+        self.open.discard(job.id)
         self._ends(job, self.delay + self._length(job))
 
     def _next(self) -> float | None:
@@ -330,20 +356,20 @@ class _Draw(Generic[JobT]):
         now = self.scene.now
         times = pauses(self.waiting, self.rests)
         times.update(self._spared)
-        times.update(one.until for one in self.idlings.values() if one.until is not None)
+        times.update(time for one in self.idlings.values() if (time := one.until or one.lapses_at))
         moments += [delay for time in times if (delay := (time - now).total_seconds()) > self.delay]
         soonest = min(moments, default=inf)
-        return None if soonest == inf else max(self.delay, soonest)
+        return None if soonest == inf else max(self.until if self.is_coarse else self.delay, soonest)
 
     def _end(self) -> None:
         """End what ends now or so soon that it is the same."""
-        soon, close = self.together
-        until = self.delay + max(soon, close * self.delay)
-        self.freed = []
-        while self.ends and self.ends[0][0] <= until:
+        soon, close = (_SOON_OF_MANY, _CLOSE_OF_MANY) if self.is_coarse else (_SOON, _CLOSE)
+        self.until = self.delay + max(soon, close * self.delay)
+        self.freed, first = [], self.delay
+        while self.ends and self.ends[0][0] <= self.until:
             delay, id = heappop(self.ends)
             if id in self.running and self.due[id] == delay:
-                self.delay = max(self.delay, delay)
+                self.delay = max(self.delay, (first + delay) / 2)
                 self._free(id)
 
     def _free(self, id: int) -> None:

@@ -20,6 +20,7 @@ from base.core.values import milliseconds
 from jobs.forecast import scores
 from jobs.forecast.errors import Corrections
 from jobs.forecast.play import LEAST_DRAWS, Spread, StartForecasts, at_limits, starts
+from jobs.forecast.recent import recent_arrivals
 from jobs.history.lengths import learn
 from jobs.models import Holding, Job, Prediction
 from jobs.planning.lifecycle import JobState
@@ -60,7 +61,14 @@ def refresh(budget: float = BUDGET) -> int:
     lengths = learn() if waiting else Lengths(())
     if lengths:
         at = scene.now.timestamp()
-        forecasts = starts(waiting, scene, lambda job: length_of(lengths, job, at), clock(budget))
+        came = recent_arrivals(scene.now)
+        forecasts = starts(
+            waiting,
+            scene,
+            lambda job: length_of(lengths, job, at),
+            clock(budget),
+            coming=lambda draw: came.coming(at, draw),
+        )
         if forecasts.spreads:
             spent = clock(budget / LEAST_DRAWS)
             limits = at_limits(waiting, scene, lambda job: float(job.most_seconds or NO_LIMIT), spent)

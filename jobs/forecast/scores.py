@@ -18,6 +18,7 @@ WEEK = 7 * DAY
 _MONDAY = 4 * DAY  # 1970 began on a Thursday
 _SCORED = 10_000  # predictions, the newest
 _EVERY = 60.0  # seconds for which what was learnt of errors holds for those who ask again and again
+_MOMENTS = ("p10", "p50", "p90")
 _WAITS = (0, 10 * MINUTE, 60 * MINUTE, 6 * 60 * MINUTE)
 
 
@@ -51,10 +52,13 @@ def note() -> None:
 def corrections(now: int) -> Corrections:
     """What the newest forecasts have shown by ``now`` (milliseconds). One query."""
     rows = Prediction.objects.filter(played__isnull=False).order_by("-made", "-id")
-    found = rows.values_list("vc", "made", "played", "started")[:WINDOW]
-    return Corrections(
-        (PastForecast(vc, made, (p[0], p[1], p[2]), started) for vc, made, p, started in found if p), now
+    found = rows.values_list("vc", "made", "played", "started", *_MOMENTS)[:WINDOW]
+    seen = (
+        PastForecast(vc, made, (p[0], p[1], p[2]), began, (low, high))
+        for vc, made, p, began, low, _, high in found
+        if p
     )
+    return Corrections(seen, now)
 
 
 recent_corrections = Remembered(corrections, _EVERY)  # as of the last minute

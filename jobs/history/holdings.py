@@ -10,6 +10,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from operator import attrgetter
 from typing import Any
 
 from django.conf import settings
@@ -31,6 +32,7 @@ from jobs.planning.world import JobPlan
 
 _PURGED_AT_ONCE = 5_000
 _OF_USER, _PAST, _AMOUNT = ("username", "vc"), ("cpu", "memory", "gpu", "at"), ("cpus", "memory_mb", "gpus")
+_TURN = attrgetter("vc", "username", "place_of")
 _HALF_LIFE = Subquery(VirtualCluster.objects.filter(name=OuterRef("vc")).values("share_half_life")[:1])
 _COLUMNS = (
     *("id", "job_id", "username", "job_name", "vc", "attempt", "role", "index", "node", "gpu_ids", "gpus", "gpu_type"),
@@ -126,8 +128,8 @@ def close_rows(ends: Iterable[tuple[int, Exit | None]], now: datetime) -> None:
 def used_lately(waiting: Sequence[SchedulableJob]) -> UsesLately:
     """Of the users of these jobs, in virtual clusters where several of them wait. Nothing is read where none is."""
     users: dict[str, set[str]] = defaultdict(set)
-    for job in waiting:
-        users[job.vc].add(job.share_of)
+    for vc, username, place_of in set(map(_TURN, waiting)):  # of very many
+        users[vc].add(place_of or username)
     contested = {vc: names for vc, names in users.items() if len(names) > 1}
     return _used_lately(set().union(*contested.values()), contested)
 

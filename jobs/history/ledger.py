@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from django.conf import settings
 
-from base.accounts.viewer import Viewer
+from base.accounts.viewer import Viewer, reads_all
 from jobs import access
 from jobs.models import Event, Job
 from jobs.planning.exits import OTHER, nameless
@@ -33,6 +33,6 @@ def as_read(events: Iterable[Event], viewer: Viewer) -> list[Event]:
             event.data = {name: value for name, value in event.data.items() if name != key}
         else:
             event.reason = event.reason.replace(OTHER.capitalize(), str(other), 1).replace(OTHER, str(other), 1)
-        if event.kind == "container.stranger" and (is_open or viewer.is_admin) and "container" in event.data:
+        if event.kind == "container.stranger" and (is_open or reads_all(viewer)) and "container" in event.data:
             event.reason += f" Its name is {event.data['container']}."
     return rows

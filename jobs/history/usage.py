@@ -16,7 +16,7 @@ from typing import Any
 from django.db.models import BigIntegerField, Case, Count, F, Max, Q, QuerySet, Sum, Value, When
 from django.db.models.functions import Coalesce, Greatest, Least
 
-from base.accounts.viewer import Viewer
+from base.accounts.viewer import Viewer, reads_all
 from base.core.errors import Forbidden
 from clusters.users.queries import load_user
 from jobs.history.window import TimeWindow
@@ -118,10 +118,10 @@ def _visible(which: Filter, viewer: Viewer) -> QuerySet[Holding]:
 
 def _of_viewer(username: str, viewer: Viewer) -> QuerySet[Holding]:
     """All rows that the viewer may see. ``username`` is whom they ask about. Raises Forbidden."""
-    if viewer.is_admin:
+    if reads_all(viewer):
         return Holding.objects.all()
     if username not in ("", viewer.username):
-        raise Forbidden("What another user used is for that user and for admins.")
+        raise Forbidden("What another user used is for that user, for auditors and for admins.")
     user = load_user(viewer.username)
     return Holding.objects.filter(Q(username=viewer.username) | Q(vc__in=user.vcs if user is not None else ()))
 
@@ -141,7 +141,7 @@ def _key(by: str, viewer: Viewer) -> Any:
         return Case(When(ended=None, then=Value(RUNNING)), default=F("outcome"))
     return (
         F("username")
-        if viewer.is_admin
+        if reads_all(viewer)
         else Case(When(username=viewer.username, then=F("username")), default=Value(OTHERS))
     )
 

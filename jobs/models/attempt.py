@@ -12,7 +12,7 @@ class Attempt(models.Model):
     """One try of the whole job. ``exit_code`` is set when its outcome is decided (``decided_at``), ``completed_at``
     when its last container has ended."""
 
-    job = models.ForeignKey(Job, models.CASCADE, related_name="attempts")
+    job = models.ForeignKey(Job, models.CASCADE, related_name="attempts", db_index=False)  # one_attempt_per_number
     number = models.PositiveIntegerField()
     app_id = models.CharField(max_length=64, unique=True)
     created_at = models.DateTimeField()
@@ -47,8 +47,8 @@ class Task(models.Model):
     """One container of one attempt. The scheduler alone changes ``state``, by lifecycle's table. The worker that holds
     the claim writes facts: container_id, fault, progress, collected."""
 
-    attempt = models.ForeignKey(Attempt, models.CASCADE, related_name="tasks")
-    job = models.ForeignKey(Job, models.CASCADE, related_name="tasks")
+    attempt = models.ForeignKey(Attempt, models.CASCADE, related_name="tasks", db_index=False)  # one_task_per_index
+    job = models.ForeignKey(Job, models.CASCADE, related_name="tasks", db_index=False)  # task_by_job
     role = models.CharField(max_length=255)
     index = models.PositiveIntegerField()
     state = models.CharField(max_length=10, default="WAITING")  # lifecycle.TaskState

@@ -14,7 +14,7 @@ class Event(models.Model):
 
     at = models.DateTimeField()
     kind = models.CharField(max_length=40)  # job.submitted, task.state, attempt.decided, node.unreachable ...
-    job = models.ForeignKey(Job, models.CASCADE, null=True, related_name="events")
+    job = models.ForeignKey(Job, models.CASCADE, null=True, related_name="events", db_index=False)  # event_by_job
     attempt = models.PositiveIntegerField(null=True)
     task = models.CharField(max_length=270, blank=True)  # worker-1
     node = models.CharField(max_length=63, blank=True)

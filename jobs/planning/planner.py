@@ -24,7 +24,7 @@ from jobs.planning.queue.idling.after import idled_after
 from jobs.planning.queue.reclaim import own_nodes
 from jobs.planning.queue.scene import Runner, Scene
 from jobs.planning.queue.unchanged import UnchangedTurns, interval_start, pauses, unchanged_turns
-from jobs.planning.queue.users.lines import WaitingLines
+from jobs.planning.queue.users.shares import WaitingLines
 from jobs.planning.settle import is_claimed
 from jobs.planning.starts import limit_starts
 from jobs.planning.turns import Move, Turn, turns

@@ -28,7 +28,7 @@ from jobs.planning.queue.next_capacity import NextCapacity, owners_in_the_way, r
 from jobs.planning.queue.places import could_be_below, place, place_as_owner, place_within
 from jobs.planning.queue.reservations import Reservation, end_of_guest, leaves_in_time, may_be_guest
 from jobs.planning.queue.scene import JobT, Runner, Scene, as_owner
-from jobs.planning.queue.users.lines import BY_AGE, WaitingLines
+from jobs.planning.queue.users.shares import BY_AGE, WaitingLines
 
 
 class Move(StrEnum):
@@ -149,7 +149,7 @@ class _Round(Generic[JobT]):
 
     def _pass_by(self, line: VcQueue[JobT]) -> None:
         with suppress(Exception):  # the turn of that job has the error
-            while self.only_tried and (job := line.next) is not None and self._is_hopeless(line, job):
+            while self.only_tried and line.waits and (job := line.next) is not None and self._is_hopeless(line, job):
                 line.at += 1
 
     def _is_surely_skipped(self, line: VcQueue[JobT], job: JobT) -> bool:

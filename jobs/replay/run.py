@@ -18,11 +18,12 @@ from django.db.models import Q
 from django.utils import timezone
 from django_q.tasks import async_task
 
-from base.accounts.viewer import Viewer, require_admin
+from base.accounts.viewer import Viewer, require, require_admin
 from base.core import words
 from base.core.errors import BadRequest, LongshoreError, NotFound
 from base.core.threads import run_beside
 from base.core.values import local_time, milliseconds
+from base.roles import Permission
 from base.wakes import wake
 from clusters.placement.fit import OWN_LABEL, NodeView
 from clusters.placement.shares import Quota, Right, pool_totals, quotas
@@ -200,7 +201,7 @@ def ask(admin: Viewer, asked: AskedReplay) -> Replay:
 
 def find(admin: Viewer, id: int) -> Replay:
     """Raises Forbidden, NotFound."""
-    require_admin(admin)
+    require(admin, Permission.READ_ALL)
     row = Replay.objects.filter(id=id).first()
     if row is None:
         raise NotFound("There is no such replay; the newest ones are kept.")
@@ -208,7 +209,7 @@ def find(admin: Viewer, id: int) -> Replay:
 
 
 def newest(admin: Viewer) -> list[Replay]:
-    require_admin(admin)
+    require(admin, Permission.READ_ALL)
     return list(Replay.objects.defer("result").order_by("-id")[:KEPT])
 
 

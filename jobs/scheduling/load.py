@@ -42,8 +42,7 @@ from jobs.planning.queue.scene import NO_LENGTHS, Policy, Resting
 from jobs.planning.queue.users.used_lately import UsedLately
 from jobs.planning.world import JobView, LiveJob, Owner, TaskView, World
 from jobs.scheduling import idlings, rests
-from jobs.scheduling.rows.jobs import KnownJobs
-from jobs.scheduling.rows.tasks import KnownTasks
+from jobs.scheduling.rows.live import KnownJobs, KnownTasks
 
 V = TypeVar("V")
 _REREAD = timedelta(seconds=60)  # after which everything is read again all the same

@@ -7,12 +7,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import structlog
 from django.db.models import F
 
-from base.core.bulk import Row, chunks, insert_values, update_rows, with_ids
+from base.core.bulk import Row, chunks, insert_values, update_rows, values_of, with_ids
 from clusters.models import Allocation, Node
 from clusters.nodes.refusals import ports_refused
 from clusters.placement.fit import Placement
@@ -160,18 +160,16 @@ def _note(tasks: Sequence[tuple[JobPlan, TaskView, str]], writing: ToWrite) -> N
 def _place(plans: Sequence[JobPlan], writing: ToWrite) -> None:
     if not plans:
         return
-    attempts = _attempts(plans, "app_id", "created_at")
-    waiting = _waiting_tasks([attempt.pk for attempt in attempts.values()])
+    waiting = _waiting_tasks(plans)
     nodes = _nodes({place.node for plan in plans for place in plan.placements})
     rows: list[Row] = []
     held: list[Row] = []
     allocations: list[Row] = []
     for plan in plans:
-        attempt = attempts[plan.job.id]
-        ids, placements = waiting.get(attempt.pk, {}), plan.placements
-        if len(ids) != len(placements):
+        placements, attempt = plan.placements, waiting.get(plan.job.id)
+        if attempt is None or len(attempt.tasks) != len(placements):
             raise Stale("its tasks are not all waiting")
-        tasks, types = [ids[place.role, place.index] for place in placements], []
+        tasks, types = [attempt.tasks[place.role, place.index] for place in placements], []
         for place, id in zip(placements, tasks, strict=True):
             is_ordered = (place.role, place.index) in plan.start_now
             rows.append(_placed_task(plan, place, id, attempt.app_id, writing.now, is_ordered=is_ordered))
@@ -188,7 +186,7 @@ def _place(plans: Sequence[JobPlan], writing: ToWrite) -> None:
     _update_all(Task, changed, ["id", "state"], rows)
     insert_values(Allocation, _ALLOCATION, allocations)
     holdings.open_rows(held)
-    for some in chunks([attempt.pk for attempt in attempts.values()]):
+    for some in chunks([waiting[plan.job.id].id for plan in plans]):
         with_ids(Attempt.objects.all(), some).update(launched_at=writing.now)
     fresh: dict[str, Any] = dict.fromkeys(("not_before", "ends_by", "forecast", "displaced", "saved_at"))
     fresh |= {"started_at": writing.now, "is_guest": False, "keeps_turn": False}
@@ -350,14 +348,12 @@ def _move_jobs(plans: Sequence[JobPlan], after: JobState, now: datetime, **value
 # --- reads and helpers -----------------------------------------------------------------------------------------------
 
 
-def _attempts(plans: Sequence[JobPlan], *columns: str) -> dict[int, Attempt]:
-    """The current attempt of each job, by job, with all columns or, as hundreds are placed in a pass, with these alone.
-    Raises LookupError when one is missing."""
+def _attempts(plans: Sequence[JobPlan]) -> dict[int, Attempt]:
+    """The current attempt of each job, by job. Raises LookupError when one is missing."""
     numbers = {plan.job.id: plan.job.attempt_number for plan in plans}
     attempts: dict[int, Attempt] = {}
     for ids in chunks(list(numbers)):
-        rows = with_ids(Attempt.objects.all(), ids, "job_id")
-        for attempt in rows.only("job_id", "number", *columns) if columns else rows:
+        for attempt in with_ids(Attempt.objects.all(), ids, "job_id"):
             if attempt.number == numbers[attempt.job_id]:
                 attempts[attempt.job_id] = attempt
     if missing := numbers.keys() - attempts.keys():
@@ -365,14 +361,27 @@ def _attempts(plans: Sequence[JobPlan], *columns: str) -> dict[int, Attempt]:
     return attempts
 
 
-def _waiting_tasks(attempts: list[int]) -> dict[int, dict[tuple[str, int], int]]:
-    """Return {attempt: {(role, index): task}}"""
-    tasks_of: dict[int, dict[tuple[str, int], int]] = {}
-    for some in chunks(attempts):
-        rows = with_ids(Task.objects.filter(state=TaskState.WAITING), some, "attempt_id")
-        for attempt, role, index, id in rows.values_list("attempt_id", "role", "index", "id"):
-            tasks_of.setdefault(attempt, {})[role, index] = id
-    return tasks_of
+class _WaitingTasks(NamedTuple):
+    """An attempt, and its tasks that wait, by role and index."""
+
+    id: int
+    app_id: str
+    created_at: datetime
+    tasks: dict[tuple[str, int], int]
+
+
+def _waiting_tasks(plans: Sequence[JobPlan]) -> dict[int, _WaitingTasks]:
+    """Those of the current attempts, by job."""
+    numbers = {plan.job.id: plan.job.attempt_number for plan in plans}
+    of_attempt = ("job_id", "attempt__number", "attempt_id", "attempt__app_id", "attempt__created_at")
+    found: dict[int, _WaitingTasks] = {}
+    for some in chunks(list(numbers)):
+        rows = with_ids(Task.objects.filter(state=TaskState.WAITING), some, "job_id")
+        columns = rows.values_list(*of_attempt, "role", "index", "id")
+        for job, number, attempt, app_id, created_at, role, index, id in values_of(columns):
+            if number == numbers[job]:
+                found.setdefault(job, _WaitingTasks(attempt, app_id, created_at, {})).tasks[role, index] = id
+    return found
 
 
 def _nodes(names: set[str]) -> dict[str, tuple[int, dict[str, str]]]:

@@ -8,6 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.db.models.fields.json import KT
 
+from base.accounts.viewer import reads_all
 from base.models import User
 from clusters.engines.image_names import canonical
 from clusters.models import Node
@@ -38,7 +39,7 @@ def images_of(user: User) -> list[dict[str, Any]]:
     rows = nodes.values_list("images", "dedicated_to__name")
     allowed = {None, *vcs_of(user)}
     there = Counter(image for images, vc in rows if vc in allowed for image in images)
-    if settings.JOB_PRIVACY != "open" and not user.is_admin:
+    if settings.JOB_PRIVACY != "open" and not reads_all(user):
         own = _own(user)
         there = Counter({image: number for image, number in there.items() if image in own})
     most_first = sorted(there.items(), key=lambda image: (-image[1], image[0]))[:MOST_IMAGES]

@@ -46,7 +46,7 @@ def other_sizes(text: str, user: User, role: int) -> list[Size]:
         return []
     numbers = _numbers(asked, _largest(spec))
     views = outlooks([_with(spec, role, number) for number in numbers], user.username)
-    return [_size(number, view, number == asked) for number, view in zip(numbers, views, strict=True)]
+    return [size_of(number, view, number == asked) for number, view in zip(numbers, views, strict=True)]
 
 
 def _largest(spec: JobSpec) -> int:
@@ -70,7 +70,8 @@ def _with(spec: JobSpec, role: int, gpus: int) -> JobSpec:
     return JobSpec.from_json({**data, "taskRoles": roles})
 
 
-def _size(gpus: int, view: Outlook, is_asked: bool) -> Size:
+def size_of(gpus: int, view: Outlook, is_asked: bool) -> Size:
+    """What the outlook of a job of this size says, in a few words."""
     if view.turn.move is Move.GO:
         nodes = list(dict.fromkeys(place.node for place in view.turn.placements))
         more = f" and {len(nodes) - _NODES} more" if len(nodes) > _NODES else ""

@@ -82,6 +82,7 @@ class Shell:
             idle, left = round(self._idle), round(self._idle_left(time.monotonic()))
             first = {"shell": self.row.token, "from": view.sent, "idle": idle, "left": left}
             await window.send(json.dumps(first))
+            await self.taken()
             await view.run()
         except Closed:
             pass
@@ -165,12 +166,10 @@ class Shell:
         asyncio.get_running_loop().create_task(self.end(code, why))
 
     async def _shown(self) -> None:
-        """Let the window take the last words."""
-        view = self._view
-        if view is not None:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_LAST), self._news:
-                    await self._news.wait_for(lambda: view.sent >= self._replay.total or self._view is not view)
+        """Let the window take the last words, also one that is yet to come, as a command may end at once."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LAST), self._news:
+                await self._news.wait_for(lambda: self._view is not None and self._view.sent >= self._replay.total)
 
     def _has_room(self) -> bool:
         behind = self._left_total if self._view is None else self._view.shown

@@ -70,14 +70,15 @@ class Shells:
     async def open(
         self, caller: Caller, task: Task, columns: int, rows: int, ip: str | None, command: str = ""
     ) -> Shell:
-        """Start a shell, or this command of one. Raises Conflict when the user has as many as they may,
-        NodeUnreachable when none can be started."""
+        """Start a shell, or this command of one. Raises Conflict when the user has as many as they may, NodeUnreachable
+        when none can be started."""
         if self._door is None:
             self._door = await relay.listen(self.owner, self.find)
         row = await in_thread(records.reserve, caller, task, self.owner, pool=pool)
         try:
             engine = await in_thread(runtime_for, task.node, pool=pool)
-            argv = ("/bin/sh", "-c", _SCRIPT, "sh", _PLAIN.sub("-", task.label), command)  # of the prompt and what runs
+            name = _PLAIN.sub("-", task.label)  # for the prompt
+            argv = ("/bin/sh", "-c", _SCRIPT, "sh", name, command)
             env = {"TERM": "xterm-256color", MARK: row.token}
             attached = await engine.attach(task.container_name, argv, env=env, columns=columns, rows=rows)
         except RuntimeFault as fault:

@@ -196,12 +196,8 @@ class Unsent(WaitingJob):
     most_seconds: int | None = field()
 
 
-def turn_if_submitted(
-    waiting: Sequence[WaitingJob], scene: Scene[WaitingJob], spec: JobSpec, awaited: Sequence[Awaited], username: str
-) -> Turn[WaitingJob]:
-    """The turn that a job of this spec would have in this queue if this user submitted it now. ``awaited`` is what it
-    would wait for."""
-    last = Unsent(
+def unsent(spec: JobSpec, awaited: Sequence[Awaited], username: str) -> Unsent:
+    return Unsent(
         _NO_ROW,
         spec.effective_virtual_cluster,
         username,
@@ -215,6 +211,14 @@ def turn_if_submitted(
         is_preemptible=spec.asked.preemptible,
         most_seconds=spec.asked.max_run_seconds,
     )
+
+
+def turn_if_submitted(
+    waiting: Sequence[WaitingJob], scene: Scene[WaitingJob], spec: JobSpec, awaited: Sequence[Awaited], username: str
+) -> Turn[WaitingJob]:
+    """The turn that a job of this spec would have in this queue if this user submitted it now. ``awaited`` is what it
+    would wait for."""
+    last = unsent(spec, awaited, username)
     every = [*waiting, last]
     scene = replace(scene.naming(last.demands), past=cache(lambda: holdings.used_lately(every)))
     return next(turn for turn in turns(every, scene) if turn.job is last)

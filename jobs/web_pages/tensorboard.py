@@ -33,7 +33,7 @@ _SCRIPT = (Path(__file__).parent / "tensorboard.sh").read_text()
 def folder_of(job: Job) -> str:
     """The path of its output folder in the store; empty when that is somewhere else."""
     paths = substitute_paths(JobSpec.from_json(job.spec), fs_uri=settings.DEFAULT_FS_URI, username=job.username)
-    return _path(paths["outputDir"])
+    return path_of(paths["outputDir"])
 
 
 def may_read(viewer: Viewer, path: str) -> bool:
@@ -44,7 +44,7 @@ def may_read(viewer: Viewer, path: str) -> bool:
 def serve(user: User, job: Job, folder: str = "", image: str = "") -> Job:
     """Submits the job that serves ``folder`` (a path of the store, or an address in it). Raises BadRequest; Forbidden
     for a folder that the user may not read; Conflict for a job that has not ended; and what services.submit raises."""
-    path = _path(folder.strip()) if folder.strip() else folder_of(job)
+    path = path_of(folder.strip()) if folder.strip() else folder_of(job)
     if not path or len(path) > _LONGEST_FOLDER or not path.isprintable():
         raise BadRequest("Name a folder of this portal's files, such as /Output/lena/bert.")
     if not may_read(user, path):
@@ -52,16 +52,16 @@ def serve(user: User, job: Job, folder: str = "", image: str = "") -> Job:
     if job.state in queries.LIVE:
         raise Conflict(f"Job {job.name} has not ended. TensorBoard is served for jobs that have.")
     name = queries.free_name(user.username, f"{job.name[:200]}-tensorboard")
-    config = _config(name, path, image.strip() or settings.TENSORBOARD_IMAGE, job.vc)
+    asked = config(name, path, image.strip() or settings.TENSORBOARD_IMAGE, job.vc)
     try:
-        return services.submit(user, config)
+        return services.submit(user, asked)
     except (Forbidden, NotFound):  # the virtual cluster of somebody else's job
         if job.vc == DEFAULT_VC:
             raise
-        return services.submit(user, {**config, "virtualCluster": DEFAULT_VC})
+        return services.submit(user, {**asked, "virtualCluster": DEFAULT_VC})
 
 
-def _config(name: str, path: str, image: str, vc: str) -> dict[str, Any]:
+def config(name: str, path: str, image: str, vc: str, idle: int = IDLE) -> dict[str, Any]:
     role = {
         "name": "tensorboard",
         "taskNumber": 1,
@@ -69,7 +69,7 @@ def _config(name: str, path: str, image: str, vc: str) -> dict[str, Any]:
         "memoryMB": 2048,
         "gpuNumber": 0,
         "portList": [{"label": "tensorboard", "beginAt": 0, "portNumber": 1}],
-        "command": f"export TB_FOLDER={shlex.quote(path)} TB_IDLE={IDLE}\n{_SCRIPT}",
+        "command": f"export TB_FOLDER={shlex.quote(path)} TB_IDLE={idle}\n{_SCRIPT}",
     }
     return {
         "jobName": name,
@@ -80,7 +80,7 @@ def _config(name: str, path: str, image: str, vc: str) -> dict[str, Any]:
     }
 
 
-def _path(address: str) -> str:
+def path_of(address: str) -> str:
     """The path that an address in this portal's store names, or a path itself; empty for one of another store, and for
     what is no path."""
     try:

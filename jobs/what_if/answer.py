@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property, partial
 
-from base.accounts.viewer import Viewer, require_admin
+from base.accounts.viewer import Viewer, require
 from base.core import words
 from base.core.errors import BadRequest
+from base.roles import Permission
 from clusters.vcs.queries import load_rights
 from jobs.forecast.play import MOST, Spread, first, side_by_side
 from jobs.forecast.refresh import clock, length_of
@@ -102,8 +103,8 @@ class WhatIfResult:
 
 
 def what_if(admin: Viewer, changes: Sequence[AskedChange], budget: float = BUDGET) -> WhatIfResult:
-    """Raises Forbidden for others than admins, and BadRequest with a sentence about a change that cannot be."""
-    require_admin(admin)
+    """Raises Forbidden for those who may not READ_ALL, and BadRequest with a sentence about a change that cannot be."""
+    require(admin, Permission.READ_ALL)
     waiting, scene = queue_now()
     before = Situation(waiting, scene, load_rights())
     whole = apply_changes(before, changes)

@@ -15,13 +15,14 @@ from base.accounts import services
 from base.accounts.scopes import SAYS
 from base.core.errors import BadRequest, LongshoreError, NotFound
 from base.core.words import count, whole
-from base.models import Identity, UserKey
+from base.models import Identity, User, UserKey
 from clusters.users import entry
 from portal.shared.confirm import ask_to_confirm, question
 from portal.shared.guard import own_form, own_post
-from portal.shared.viewer import user_of
+from portal.shared.viewer import admin_of, user_of
 from portal.sign_in import passwords
 from portal.sign_in.providers import link_text
+from portal.users.page import user_url
 
 DAYS = (7, 30, 90, 365)
 _DEFAULT_DAYS = 30
@@ -57,6 +58,19 @@ def _account_page(request: HttpRequest, error: LongshoreError | None = None) -> 
 
 
 @own_post
+@sensitive_post_parameters("password")
+def link_directory(request: HttpRequest, name: str) -> HttpResponse:
+    """Fields: username, password: in the directory."""
+    try:
+        username, password = request.POST.get("username", ""), request.POST.get("password", "")
+        title = passwords.link_directory(request, user_of(request), name, username, password)
+    except LongshoreError as error:
+        return _account_page(request, error)
+    messages.success(request, f"From now on you also sign in by {title}.")
+    return redirect("/account")
+
+
+@own_post
 def unlink(request: HttpRequest, identity_id: int) -> HttpResponse:
     entry.unlink(user_of(request), identity_id)
     messages.success(request, "It no longer signs you in here.")
@@ -75,33 +89,54 @@ def _change_password(request: HttpRequest) -> None:
 @own_form
 def tokens(request: HttpRequest) -> HttpResponse:
     """POST makes one. Fields: name, days, scope (many)."""
-    if request.method != "POST":
-        return _tokens_page(request)
-    name, days, scopes = request.POST.get("name", ""), request.POST.get("days", ""), request.POST.getlist("scope")
-    try:
-        token = services.create_token(user_of(request), name, whole(days, 5) or 0, scopes)
-    except LongshoreError as error:
-        return _tokens_page(request, error=error.message, name=name, chosen=days, scopes=scopes, code=error.status)
-    return _tokens_page(request, token=token, made=name.strip())
+    return _tokens(request, user_of(request))
 
 
 @own_form
-def revoke_token(request: HttpRequest, token_id: int) -> HttpResponse:
-    user = user_of(request)
+def service_tokens(request: HttpRequest, username: str) -> HttpResponse:
+    """The same for a service account, which has no password. For admins."""
+    admin_of(request)
+    return _tokens(request, _service(username))
+
+
+def _service(username: str) -> User:
+    if (user := User.objects.filter(username=username.replace("\x00", "")).exclude(owner="").first()) is None:
+        raise NotFound(f"There is no service account {username}.")
+    return user
+
+
+def _tokens(request: HttpRequest, user: User) -> HttpResponse:
+    if request.method != "POST":
+        return _tokens_page(request, user)
+    name, days, scopes = request.POST.get("name", ""), request.POST.get("days", ""), request.POST.getlist("scope")
+    try:
+        token = services.create_token(user, name, whole(days, 5) or 0, scopes, by=user_of(request))
+    except LongshoreError as error:
+        return _tokens_page(
+            request, user, error=error.message, name=name, chosen=days, scopes=scopes, code=error.status
+        )
+    return _tokens_page(request, user, token=token, made=name.strip())
+
+
+@own_form
+def revoke_token(request: HttpRequest, token_id: int, username: str = "") -> HttpResponse:
+    """``username``: of a service account, for admins."""
+    if username:
+        admin_of(request)
+    user = _service(username) if username else user_of(request)
+    back = f"{user_url(username)}/tokens" if username else "/account/tokens"
     if request.method == "POST":
-        if services.revoke_token(user, token_id):
+        if services.revoke_token(user, token_id, by=user_of(request)):
             messages.success(request, "The token was revoked. Whoever uses it is refused from now on.")
         else:
             messages.success(request, "The token had ended already.")
-        return redirect("/account/tokens")
+        return redirect(back)
     token = services.live_tokens(user).filter(pk=token_id).first()
     if token is None:
-        raise NotFound("You have no such token.")
+        raise NotFound("There is no such token.")
     title = f"Revoke {token.name or 'the token of a client that signed in'}?"
     effect = "Every script and client that uses it is refused at once. Your jobs go on."
-    return ask_to_confirm(
-        request, "/account/tokens", nav="account", **question(title, effect, "Revoke", keep="Keep it")
-    )
+    return ask_to_confirm(request, back, nav="account", **question(title, effect, "Revoke", keep="Keep it"))
 
 
 @own_form
@@ -118,14 +153,16 @@ def revoke_sign_ins(request: HttpRequest) -> HttpResponse:
 
 
 def _tokens_page(
-    request: HttpRequest, *, chosen: str = str(_DEFAULT_DAYS), code: int = 200, **more: Any
+    request: HttpRequest, user: User, *, chosen: str = str(_DEFAULT_DAYS), code: int = 200, **more: Any
 ) -> HttpResponse:
     """Tokens with a name, and a page of those of clients that sign in by themselves."""
-    user, at = user_of(request), whole(request.GET.get("page", ""), 6) or 1
+    at = whole(request.GET.get("page", ""), 6) or 1
     clients = list(services.sign_ins(user)[(at - 1) * _CLIENTS : at * _CLIENTS + 1])
     page = {
         "nav": "account",
         "tab": "tokens",
+        "service": user if user.owner else None,
+        "url": f"{user_url(user.username)}/tokens" if user.owner else "/account/tokens",
         "rows": list(services.live_tokens(user).exclude(name="")),
         "clients": clients[:_CLIENTS],
         "newer": f"?page={at - 1}#clients" if at > 1 else "",

@@ -14,6 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from typing_extensions import TypedDict
 
+from base.accounts.viewer import reads_all
 from base.core.values import absent, local_time, milliseconds
 from base.models import User
 from clusters.appointments import services
@@ -23,7 +24,7 @@ from clusters.vcs.grants import usable_by
 from portal.shared.api.bodies import SEEN, STORABLE, Flag, ShortText, V1Body, WholeNumber, read
 from portal.shared.api.openapi import Message, errors
 from portal.shared.api.v1 import V1View, message_response
-from portal.shared.viewer import admin_of, user_of
+from portal.shared.viewer import user_of
 
 _NODES = "Names of its nodes. Where gpus is given in their place, these are chosen: whole nodes, by name."
 _MOST = (1 << 31) - 1
@@ -81,10 +82,10 @@ class NewAppointment(AppointmentChange):
 
 
 def concerning(user: User) -> list[Appointment]:
-    """Those that are not over and that the user may read: an admin all, others their own, those of the virtual clusters
-    that they may use, and maintenance."""
+    """Those that are not over and that the user may read: who reads all every one, others their own, those of the
+    virtual clusters that they may use, and maintenance."""
     vcs = {"", *usable_by(user.username, is_admin=user.is_admin).values_list("name", flat=True)}
-    return [row for row in rows(timezone.now()) if user.is_admin or _is_read_by(row, user.username, vcs)]
+    return [row for row in rows(timezone.now()) if reads_all(user) or _is_read_by(row, user.username, vcs)]
 
 
 def _is_read_by(row: Appointment, username: str, vcs: set[str]) -> bool:
@@ -102,8 +103,7 @@ class Appointments(V1View):
         summary="Make an appointment", request=NewAppointment, responses={201: AppointmentObject, **errors(409)}
     )
     def post(self, request: Request) -> Response:
-        admin = admin_of(request)
-        row = services.write(admin, read(NewAppointment, request).columns())
+        row = services.write(user_of(request), read(NewAppointment, request).columns())
         return Response(appointment_object(row), status=status.HTTP_201_CREATED)
 
 
@@ -114,12 +114,12 @@ class OneAppointment(V1View):
         responses={200: AppointmentObject, **errors(409)},
     )
     def put(self, request: Request, id: int) -> Response:
-        admin = admin_of(request)
-        return Response(appointment_object(services.write(admin, read(AppointmentChange, request).columns(), id)))
+        user = user_of(request)
+        return Response(appointment_object(services.write(user, read(AppointmentChange, request).columns(), id)))
 
     @extend_schema(summary="Delete an appointment", responses={200: Message})
     def delete(self, request: Request, id: int) -> Response:
-        services.delete(admin_of(request), id)
+        services.delete(user_of(request), id)
         return message_response("The appointment was deleted.", status.HTTP_200_OK)
 
 

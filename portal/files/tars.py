@@ -6,7 +6,7 @@ import tarfile
 from collections.abc import Generator, Iterator
 from threading import BoundedSemaphore
 
-from base.core.errors import BadRequest, LongshoreError
+from base.core.errors import BadRequest, LongshoreError, TooManyAtOnce
 from base.files.store.base import Entry, PathNotFound
 from base.files.store_actor import StoreActor
 from portal.files.queries import has_tar
@@ -18,10 +18,10 @@ _BLOCK = 512
 _slots = BoundedSemaphore(AT_ONCE)
 
 
-class TooManyDownloads(LongshoreError):
+class TooManyDownloads(TooManyAtOnce):
     """Several folders are being downloaded. Try again in a moment."""
 
-    code, status = "BusyError", 503
+    code = "BusyError"
 
 
 def require_tar(who: StoreActor, folder: str) -> None:
@@ -46,6 +46,9 @@ class FolderTar:
 
     def __iter__(self) -> Iterator[bytes]:
         return self._pieces
+
+    def __next__(self) -> bytes:
+        return next(self._pieces)
 
     def close(self) -> None:
         if self._held:

@@ -11,7 +11,7 @@ from base.core.values import Moment, V1Answer, called
 from portal.hosts.hosts import hosts, warnings
 from portal.shared.api.openapi import errors
 from portal.shared.api.v1 import V1View
-from portal.shared.viewer import admin_of
+from portal.shared.viewer import all_reader_of
 
 
 class HostProcess(V1Answer):
@@ -51,6 +51,6 @@ class Hosts(V1View):
         responses={200: HostsAnswer, **errors(403)},
     )
     def get(self, request: Request) -> Response:
-        admin_of(request)
+        all_reader_of(request)
         lines = hosts()
         return Response({"hosts": [HostItem.of(host) for host in lines], "warnings": warnings(lines)})

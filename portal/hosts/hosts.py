@@ -19,7 +19,7 @@ from base.hosts import joining, this_host
 from base.models import Host, LeaseRow, Process
 from base.wakes import processes
 from portal.shared.guard import fresh_page
-from portal.shared.viewer import admin_of
+from portal.shared.viewer import all_reader_of
 
 LATE = timedelta(seconds=processes.LATE)
 LOW, FULL = 2**30, 100 * 2**20  # bytes free on the disk of LONGSHORE_HOME that are few, and too few
@@ -81,8 +81,8 @@ class HostLine:
 
 @fresh_page
 def hosts_page(request: HttpRequest) -> HttpResponse:
-    """The page of the hosts, for admins."""
-    admin_of(request)
+    """The page of the hosts, for admins and auditors."""
+    all_reader_of(request)
     lines = hosts()
     page = {"nav": "nodes", "hosts": lines, "warnings": warnings(lines), "low": LOW}
     return render(request, "hosts/hosts.html", page)

@@ -1,4 +1,4 @@
-"""The page on which the owner of a waiting job, or an admin, changes its place in the queue."""
+"""The page on which the owner of a waiting job, an admin, or a manager changes its place in the queue."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jobs.models import Job
 from jobs.waiting.why import turn_of
 from portal.shared.guard import own_form
 from portal.shared.jobs.rows import job_url
-from portal.shared.viewer import user_of, viewer_of
+from portal.shared.viewer import user_of
 
 MOST_AHEAD = 100  # jobs that are offered to be overtaken
 
@@ -26,7 +26,8 @@ def move_in_queue(request: HttpRequest, username: str, name: str) -> HttpRespons
     """Fields of the POST: priority (a number), or before (user/job)."""
     job = queries.get_job(username, name)
     user = user_of(request)
-    access.require_write(viewer_of(request), job, "prioritize")
+    if not order.may_order(user, job):
+        access.require_write(user, job, "prioritize")
     if request.method != "POST":
         return _page(request, job, user)
     try:
@@ -61,11 +62,11 @@ def _page(request: HttpRequest, job: Job, user: User, error: LongshoreError | No
         "url": job_url(job.username, job.name),
         "waits": turn is not None,
         "place": words.ordinal(turn.position) if turn else "",
-        "ahead": _names([other.id for other in turn.ahead[:MOST_AHEAD]]) if turn and user.is_admin else [],
+        "ahead": _names([other.id for other in turn.ahead[:MOST_AHEAD]]) if turn and order.may_order(user, job) else [],
         "most": max(job.priority, allowed),
         "allowed": allowed,
         "least": -MOST_PRIORITY,
-        "is_admin": user.is_admin,
+        "may_order": order.may_order(user, job),
         "error": error.message if error else "",
         "typed": request.POST.get("priority", job.priority),
     }

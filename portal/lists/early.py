@@ -19,6 +19,7 @@ from rest_framework.response import Response
 
 from base.accounts.viewer import Viewer
 from base.core.errors import ConflictJob, IncorrectPassword, InvalidConfig, LongshoreError, NoJob, NoUser, Unauthorized
+from base.roles import by_flag
 from clusters.users.services import create_user, delete_user, update_user
 from jobs import admission, queries, services
 from jobs.planning.lifecycle import JobState, v1_sub_state
@@ -97,7 +98,7 @@ class Auth(EarlyView):
         if put.modify:
             update_user(actor, put.username, password=put.password, admin=put.admin)
             return Response({"message": "update successfully"})
-        create_user(actor, username=put.username, password=put.password, admin=put.admin)
+        create_user(actor, username=put.username, password=put.password, role=by_flag(put.admin))
         return telling_what_is_left(Response({"message": "update successfully"}), put.username)
 
     def delete(self, request: Request) -> Response:

@@ -41,7 +41,7 @@ _SEARCH_SECONDS = 2.0
 _MATCHES = 100  # on the page without a script
 _MOST_ROWS = 2000
 _REMEMBERED = 1.0  # seconds that somebody's right to read a job's logs is known
-_allowed: dict[tuple[str, bool, str, str], float] = {}
+_allowed: dict[tuple[str, str, str, str], float] = {}
 _PLACES = re.compile(r"(?:(?:\d{1,6}:)?\d{1,15}(?:-(?!\Z)|\Z)){0,1000}\Z", re.ASCII)
 
 
@@ -195,7 +195,7 @@ def _matches(choice: LogChoice, together: MergedLogs, expression: Expression) ->
 
 def _still_may(user: Viewer, username: str, name: str) -> bool:
     """As ``_require``, which is asked once a second for all streams of one reader and job."""
-    key = (user.username, user.is_admin, username, name)
+    key = (user.username, user.role, username, name)
     if time.monotonic() - _allowed.get(key, -_REMEMBERED) < _REMEMBERED:
         return True
     _require(user, username, name)

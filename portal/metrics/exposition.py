@@ -1,8 +1,8 @@
 """``/metrics``: the portal, its queue, nodes and jobs in the text format of Prometheus, made when it is asked for.
 
-Who reads it: admins with their token, from everywhere, and whoever asks from LONGSHORE_METRICS_FROM (this host). For
-the latter no user and no job is named. A request that came through a proxy is from nowhere, unless the proxy is one of
-LONGSHORE_TRUSTED_PROXIES: else the whole world would seem to be this host.
+Who reads it: admins and auditors with their token, from everywhere, and whoever asks from LONGSHORE_METRICS_FROM (this
+host). For the latter no user and no job is named. A request that came through a proxy is from nowhere, unless the proxy
+is one of LONGSHORE_TRUSTED_PROXIES: else the whole world would seem to be this host.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 from rest_framework.request import Request
 
-from base.accounts.viewer import require_admin
+from base.accounts.viewer import reads_all, require
+from base.roles import Permission
 from portal.metrics import figures
 from portal.shared.api.v1 import V1View
 from portal.shared.viewer import ip_of, viewer_of
@@ -29,11 +30,10 @@ class Metrics(V1View):
     @extend_schema(exclude=True)
     def get(self, request: Request) -> HttpResponse:
         viewer = viewer_of(request)
-        is_admin = viewer.is_authenticated and viewer.is_admin
-        if not is_admin and not is_near(request._request):
-            require_admin(viewer, "The metrics of the portal are for admins.")
+        if not (with_names := reads_all(viewer)) and not is_near(request._request):
+            require(viewer, Permission.READ_ALL, "The metrics of the portal are for admins and auditors.")
         registry = CollectorRegistry(auto_describe=False)
-        registry.register(PortalCollector(with_names=is_admin))
+        registry.register(PortalCollector(with_names=with_names))
         return HttpResponse(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)
 
 

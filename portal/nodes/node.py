@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db.models import Max, QuerySet
 from django.utils import timezone
 
-from base.accounts.viewer import Viewer
+from base.accounts.viewer import Viewer, reads_all
 from base.core import words
 from clusters.models import Node
 from clusters.nodes import services
@@ -85,7 +85,7 @@ def node_page(name: str, viewer: Viewer) -> dict[str, Any]:
     number = len(tasks) if len(tasks) < MOST_TASKS else _live_on(name).count()
     line = line_of(node, {name: {gpu for task in tasks if task.username == viewer.username for gpu in task.gpu_ids}})
     tiles = _tiles(line, tasks, gpus_now(name, [id for id, _ in line.view.gpus]))
-    images = node.images if settings.JOB_PRIVACY == "open" or viewer.is_admin else []
+    images = node.images if settings.JOB_PRIVACY == "open" or reads_all(viewer) else []
     return {
         "nav": "nodes",
         "node": node,

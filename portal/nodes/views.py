@@ -10,9 +10,10 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 
-from base.accounts.viewer import Viewer, require_admin, require_user
+from base.accounts.viewer import Viewer, require, require_admin, require_user
 from base.core import words
 from base.core.errors import NoNode
+from base.roles import Permission
 from clusters.models import Node
 from clusters.nodes import services
 from clusters.nodes.gone import confirm_gone
@@ -25,7 +26,7 @@ from portal.nodes.wall import wall_page, wall_version
 from portal.shared.confirm import ask_to_confirm, question, return_url
 from portal.shared.guard import own_form, own_page, reading
 from portal.shared.live.page import LivePage, address
-from portal.shared.viewer import admin_of, viewer_of
+from portal.shared.viewer import admin_of, all_reader_of, viewer_of
 
 
 @own_page
@@ -49,10 +50,10 @@ def wall(request: HttpRequest) -> HttpResponse:
 @own_form
 def cluster_check(request: HttpRequest) -> HttpResponseBase:
     """What the last check of the cluster found; POST begins another one."""
-    admin = admin_of(request)
+    reader = all_reader_of(request)
     if request.method == "POST":
         if not last_check()[1]:
-            order_check(admin)
+            order_check(reader)
             messages.success(request, "The check begins in a moment. This page shows what it finds.")
         return redirect(request.path)
     stream = address("check", v=_check_version())
@@ -123,10 +124,10 @@ class LiveNode(LivePage):
 
 
 class LiveCheck(LivePage):
-    """What the last check of the cluster found. It is for admins."""
+    """What the last check of the cluster found. It is for admins and auditors."""
 
     def require(self, viewer: Viewer) -> object:
-        return require_admin(viewer)
+        return require(viewer, Permission.READ_ALL)
 
     def version(self) -> str:
         return _check_version()

@@ -29,7 +29,7 @@ from portal.shared.api.bodies import Number, V1Body, read
 from portal.shared.api.openapi import errors
 from portal.shared.api.v1 import V1View
 from portal.shared.jobs.shapes import full_name
-from portal.shared.viewer import admin_of, viewer_of
+from portal.shared.viewer import admin_of, all_reader_of, viewer_of
 
 MOST_JOBS = 1_000  # that feel the changes, in one answer
 _HOW = (
@@ -137,7 +137,7 @@ class WhatIfView(V1View):
 
 def _answer(request: Request, texts: Sequence[str]) -> dict[str, Any]:
     """Return a WhatIfAnswer."""
-    result = what_if(admin_of(request), read_all(texts))
+    result = what_if(all_reader_of(request), read_all(texts))
     felt, left_out = result.felt[:MOST_JOBS], list(result.left_out)
     if len(result.felt) > MOST_JOBS:
         left_out.append(f"{len(result.felt) - MOST_JOBS:,} more jobs feel it.")

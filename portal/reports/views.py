@@ -14,7 +14,7 @@ from portal.reports.forecasts_page import forecasts_page
 from portal.reports.timeline_page import read_window, timeline_page
 from portal.reports.usage_page import usage_page
 from portal.shared.guard import fresh_page, own_page, reading
-from portal.shared.viewer import admin_of, viewer_of
+from portal.shared.viewer import all_reader_of, viewer_of
 
 _KNOWN = ("from", "to", "by", "vc", "username")
 _TIMELINE = ("from", "to", "vc", "node", "task", "view")
@@ -39,8 +39,8 @@ def timeline(request: HttpRequest) -> HttpResponse:
 
 @fresh_page
 def forecasts(request: HttpRequest) -> HttpResponse:
-    """The page is for admins."""
-    admin_of(request)
+    """The page is for admins and auditors."""
+    all_reader_of(request)
     return render(request, "reports/forecasts.html", {"nav": "forecasts", **forecasts_page()})
 
 

@@ -12,7 +12,7 @@ from django.shortcuts import redirect
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from base.accounts.viewer import may_read_jobs
+from base.accounts.viewer import may_read_jobs, require_change
 from base.core.errors import LongshoreError, Unauthorized
 from portal.shared.api.answers import error_body
 from portal.shared.viewer import viewer_of
@@ -36,7 +36,11 @@ def _guarded(view: View[P], may: Callable[[HttpRequest], bool]) -> View[P]:
     @wraps(view)
     def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
         try:
-            return view(request, *args, **kwargs) if may(request) else sign_in(request)
+            if not may(request):
+                return sign_in(request)
+            if request.method == "POST" and not request.path.startswith("/account"):
+                require_change(viewer_of(request))
+            return view(request, *args, **kwargs)
         except Unauthorized:  # a part of it needs a login
             return sign_in(request)
 

@@ -10,8 +10,18 @@ from django.utils.functional import SimpleLazyObject
 from rest_framework.request import Request
 
 from base.accounts import audit
-from base.accounts.viewer import NON_ADMIN, Guest, Viewer, require_admin, require_reader, require_user, viewer_in
+from base.accounts.viewer import (
+    NON_ADMIN,
+    Guest,
+    Viewer,
+    require,
+    require_admin,
+    require_reader,
+    require_user,
+    viewer_in,
+)
 from base.models import User
+from base.roles import Permission
 from portal.shared.error_pages import EXPIRED
 
 
@@ -50,6 +60,11 @@ def user_of(request: HttpRequest | Request) -> User:
 def admin_of(request: HttpRequest | Request, refusal: str = NON_ADMIN) -> User:
     """The admin who sent the request, or Unauthorized (401), or Forbidden (403) with the sentence ``refusal``."""
     return require_admin(viewer_of(request), refusal)
+
+
+def all_reader_of(request: HttpRequest | Request) -> User:
+    """Who sent the request and reads what admins read, or Unauthorized (401), or Forbidden (403)."""
+    return require(viewer_of(request), Permission.READ_ALL)
 
 
 def ip_of(request: HttpRequest | Request) -> str | None:

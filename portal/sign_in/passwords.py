@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from axes.handlers.proxy import AxesProxyHandler
+from django.conf import settings
 from django.contrib.auth import authenticate
 from django.contrib.auth.hashers import make_password
 from django.db import transaction
@@ -10,21 +11,25 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from base.accounts import audit, passwords, tokens
-from base.core.errors import IncorrectPassword, LockedOut, NoUser
+from base.accounts.providers.config import Directory
+from base.core.errors import IncorrectPassword, LockedOut, NotFound, NoUser
 from base.models import USERNAME, User
+from clusters.users import entry
 from portal.shared.viewer import ip_of
 
+LOCAL = "local"  # a source: the passwords of this portal alone
 
-def check_password(request: HttpRequest, username: str, password: str) -> User:
-    """Give the active user with this password. Raises LockedOut (before any hash is computed), NoUser or
-    IncorrectPassword."""
+
+def check_password(request: HttpRequest, username: str, password: str, source: str = "") -> User:
+    """Give the active user with this password. ``source`` is as portal.sign_in.backend takes it. Raises LockedOut
+    (before any hash is computed), NoUser, IncorrectPassword, and of a directory NotLetIn and ProviderUnavailable."""
     if not USERNAME.regex.match(username):  # type: ignore[union-attr]  # no database should be asked for such a name
         raise NoUser("There is no user of this name.")
     credentials = {"username": username, "password": password}
     is_allowed = AxesProxyHandler.is_allowed(request, credentials)
     if not is_allowed or passwords.is_guessed(username, ip_of(request), timezone.now()):
         raise LockedOut
-    user = authenticate(request, **credentials)
+    user = authenticate(request, **credentials, source=source)
     if isinstance(user, User):
         return user
     audit.record(username, passwords.LOGIN_FAILED)
@@ -33,6 +38,24 @@ def check_password(request: HttpRequest, username: str, password: str) -> User:
     if not User.objects.filter(username=username, is_active=True).exists():
         raise NoUser(f"User {username} is not found.")
     raise IncorrectPassword
+
+
+def link_directory(request: HttpRequest, user: User, name: str, username: str, password: str) -> str:
+    """Let the user also sign in by a directory, whose password for them proves that it knows them; its title. Raises
+    NotFound, LockedOut, IncorrectPassword, NotLetIn, ProviderUnavailable."""
+    directory = settings.SIGN_IN.get(name)
+    if not isinstance(directory, Directory):
+        raise NotFound("There is no such way to sign in.")
+    if passwords.is_guessed(username, ip_of(request), timezone.now()):
+        raise LockedOut
+    from base.accounts.providers import ldap  # needs ldap3, which is there where a directory is named
+
+    said = ldap.check(directory, username, password) if USERNAME.regex.match(username) else None  # type: ignore[union-attr]
+    if said is None:
+        audit.record(username[:64], passwords.LOGIN_FAILED)
+        raise IncorrectPassword("User name or password is wrong.")
+    entry.link(user, said)
+    return directory.title
 
 
 def make_token(request: HttpRequest, username: str, password: str, seconds: int) -> tuple[User, str]:
@@ -52,7 +75,7 @@ def client_of(request: HttpRequest) -> str:
 def change_password(request: HttpRequest, user: User, old: str, new: str) -> None:
     """Change one's own password. Every token of the user ends and, since sessions carry a hash of the password, every
     other session."""
-    check_password(request, user.username, old)
+    check_password(request, user.username, old, LOCAL)
     passwords.check(new, user)
     hashed = make_password(new)
     with transaction.atomic():

@@ -25,10 +25,9 @@ from base.core.errors import BadRequest, LongshoreError, NotFound, NotLetIn
 from clusters.users import entry
 from portal.shared.confirm import leads_here
 from portal.shared.viewer import user_of, viewer_of
-from portal.sign_in.views import LAST, login_page
+from portal.sign_in.views import HOURS, LAST, login_page
 
 MINUTES = 10  # for which a sign-in may take at the provider
-HOURS = 12  # after which somebody signs in again, so that what their groups give is no older
 _COOKIE = f"{'__Host-' if settings.IS_HTTPS else ''}signing-in"
 _LONGEST = 2000  # characters of an address to come back to: a browser keeps no larger cookie
 _BACKEND = "django.contrib.auth.backends.ModelBackend"
@@ -87,7 +86,8 @@ def _link_of(request: HttpRequest) -> int:
 
 
 def _provider(name: str) -> Provider:
-    if (provider := settings.SIGN_IN.get(name)) is None:
+    provider = settings.SIGN_IN.get(name)
+    if not isinstance(provider, Provider):
         raise NotFound("There is no such way to sign in.")
     return provider
 

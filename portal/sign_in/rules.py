@@ -13,7 +13,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 
 from base.accounts.providers import oidc
+from base.accounts.providers.config import Directory, Provider
 from base.accounts.providers.said import names
+from base.accounts.providers.state import fails, forget
 from base.core import words
 from base.core.errors import BadRequest, LongshoreError
 from base.models import Identity, SignInRule, User
@@ -47,7 +49,7 @@ def sign_in_page(request: HttpRequest) -> HttpResponse:
         "nav": "users",
         "ways": _ways(),
         "locals": User.objects.exclude(password__startswith=UNUSABLE_PASSWORD_PREFIX).count(),
-        "rules": [(rule, deciding[number]) for number, rule in enumerate(rules, 1)],
+        "rules": [(rule, _title(rule.provider), deciding[number]) for number, rule in enumerate(rules, 1)],
         "unmatched": deciding[0],
         "accounts": len(outcomes),
         "tried": tried,
@@ -95,18 +97,31 @@ def remove_rule(request: HttpRequest, rule_id: int) -> HttpResponse:
     return ask_to_confirm(request, _HERE, nav="users", **asked)
 
 
+def _title(name: str) -> str:
+    return settings.SIGN_IN[name].title if name in settings.SIGN_IN else name or "any provider"
+
+
 def _ways() -> list[tuple[Any, int, Any, str]]:
     """Each provider, how many people it has, when it was last used and why it fails."""
     counted = Identity.objects.order_by().values_list("provider").annotate(Count("user", distinct=True), Max("seen_at"))
     used = {name: (people, seen) for name, people, seen in counted}
-    return [(each, *used.get(name, (0, None)), oidc.fails(each)) for name, each in settings.SIGN_IN.items()]
+    return [(each, *used.get(name, (0, None)), fails(each)) for name, each in settings.SIGN_IN.items()]
 
 
-def _test(request: HttpRequest, provider: Any) -> None:
+def _test(request: HttpRequest, provider: Provider | Directory) -> None:
     try:
-        messages.success(request, f"{provider.title} answers in {oidc.measure(provider)} ms.")
+        messages.success(request, f"{provider.title} answers in {_measure(provider)} ms.")
     except LongshoreError as error:
         messages.warning(request, error.message)
+
+
+def _measure(provider: Provider | Directory) -> int:
+    forget(provider)
+    if isinstance(provider, Provider):
+        return oidc.measure(provider)
+    from base.accounts.providers import ldap  # needs ldap3, which is there where a directory is named
+
+    return ldap.measure(provider)
 
 
 def _read(request: HttpRequest, rule: SignInRule) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.conf import settings
 from django.contrib import auth
+from django.contrib.auth.base_user import AbstractBaseUser
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
@@ -11,12 +12,14 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
 from base.accounts import audit
-from base.accounts.providers import oidc
+from base.accounts.providers.state import fails
 from base.core.errors import BadRequest, IncorrectPassword, LongshoreError, NoUser
 from portal.shared.confirm import leads_here
 from portal.sign_in import passwords
+from portal.sign_in.passwords import LOCAL
 
 LAST = "last-sign-in"  # a cookie: the provider by which somebody last signed in there
+HOURS = 12  # after which who came by a provider signs in again, so that what their groups give is no older
 _REMEMBER_SECONDS = 7 * 86400
 
 
@@ -24,31 +27,43 @@ _REMEMBER_SECONDS = 7 * 86400
 @sensitive_post_parameters("password")
 @require_http_methods(["GET", "POST"])
 def login(request: HttpRequest) -> HttpResponse:
-    """Fields: username, password, remember, next."""
+    """Fields: username, password, source (a directory, or local), remember, next."""
     target = request.POST.get("next") or request.GET.get("next") or "/"
     target = target if leads_here(request, target) else "/"
     if request.method == "GET":
         return redirect(target) if request.user.is_authenticated else login_page(request, target)
     try:
-        user = passwords.check_password(request, request.POST.get("username", ""), request.POST.get("password", ""))
+        name, password, source = (request.POST.get(field, "") for field in ("username", "password", "source"))
+        user = passwords.check_password(request, name, password, source)
     except (NoUser, IncorrectPassword):
         return login_page(request, target, BadRequest("User name or password is wrong."))
     except LongshoreError as error:
         return login_page(request, target, error)
     auth.login(request, user)
-    request.session.set_expiry(_REMEMBER_SECONDS if request.POST.get("remember") else 0)
-    audit.record(user.username, "login")
+    longest = HOURS * 3600 if is_directory(user) else _REMEMBER_SECONDS
+    request.session.set_expiry(longest if request.POST.get("remember") else 0)
+    audit.record(user.username, "login", data={"provider": source} if is_directory(user) else None)
     return redirect(target)
 
 
+def is_directory(user: AbstractBaseUser) -> bool:
+    """Whether a directory has just let them in."""
+    return str(getattr(user, "backend", "")).endswith("DirectoryBackend")
+
+
 def login_page(request: HttpRequest, target: str, error: LongshoreError | None = None) -> HttpResponse:
-    """Context: ``next``, ``username``, ``error`` (a sentence or empty), ``ways``: each provider with why it fails,
-    ``last``: the one of the last time in this browser."""
+    """Context: ``next``, ``username``, ``error`` (a sentence or empty), ``ways`` and ``directories``: each provider of
+    a kind with why it fails, ``source``: the chosen one, ``last``: the provider of the last time in this browser."""
+    known = [(each, fails(each)) for each in settings.SIGN_IN.values()]
+    directories = [way for way in known if way[0].kind == "LDAP"]
+    asked = (request.POST or request.GET).get("source", "")
     page = {
         "next": target,
         "username": request.POST.get("username", ""),
         "error": error.message if error else "",
-        "ways": [(provider, oidc.fails(provider)) for provider in settings.SIGN_IN.values()],
+        "ways": [way for way in known if way not in directories],
+        "directories": directories,
+        "source": asked or (directories[0][0].name if directories else LOCAL),
         "last": settings.SIGN_IN.get(request.COOKIES.get(LAST, "")),
     }
     return render(request, "sign_in/login.html", page, status=error.status if error else 200)

@@ -11,9 +11,9 @@ import re
 
 from django.http import HttpRequest, QueryDict
 
-from base.accounts import scopes
 from base.accounts.callers import Caller
 from base.accounts.scopes import Scope
+from base.accounts.viewer import require_scope
 from base.core.errors import LongshoreError
 from base.core.threads import in_thread
 from base.core.words import whole
@@ -54,7 +54,7 @@ async def serve(socket: Socket, request: HttpRequest, path: dict[str, str]) -> N
 
 def _admitted(request: HttpRequest, path: dict[str, str]) -> tuple[Caller, Task, Terminal | None]:
     caller = caller_of(request)
-    scopes.require(caller.user, Scope.JOBS_SUBMIT)
+    require_scope(caller.user, Scope.JOBS_SUBMIT, reads=False)
     attempt = attempt_in(request.GET.get("attempt"))
     task = find(caller.user, path["username"], path["name"], path["role"], int(path["index"]), attempt)
     token = request.GET.get("shell", "")[:64].replace("\x00", "")

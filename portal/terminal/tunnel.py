@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-import socket as sockets  # a Socket is a WebSocket here
+import socket
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -19,6 +19,8 @@ from django.db import DatabaseError
 from django.http import HttpRequest
 
 from base.accounts.callers import Caller
+from base.accounts.scopes import Scope
+from base.accounts.viewer import require_scope
 from base.core.errors import Conflict, LongshoreError, NodeUnreachable
 from base.core.threads import in_thread
 from base.models import User
@@ -42,7 +44,7 @@ _asked: dict[tuple[str, int], float] = {}  # when it was last seen that this cre
 _pool = ThreadPoolExecutor(8, thread_name_prefix="tunnels")
 
 
-async def serve(socket: Socket, request: HttpRequest, path: dict[str, str]) -> None:
+async def serve(window: Socket, request: HttpRequest, path: dict[str, str]) -> None:
     caller, task, target = await in_thread(_admitted, request, path, pool=_pool)
     with _counted(caller):
         try:
@@ -51,8 +53,8 @@ async def serve(socket: Socket, request: HttpRequest, path: dict[str, str]) -> N
             raise NodeUnreachable(fault.sentence) from fault
         dialled.setblocking(False)
         with dialled:
-            await socket.accept()
-            await first_of(_carry(socket, dialled), _while_allowed(socket, caller, task, path))
+            await window.accept()
+            await first_of(_carry(window, dialled), _while_allowed(window, caller, task, path))
 
 
 def _admitted(request: HttpRequest, path: dict[str, str]) -> tuple[Caller, Task, Target]:
@@ -76,38 +78,38 @@ def _counted(caller: Caller) -> Iterator[None]:
             del _open[user]
 
 
-async def _carry(socket: Socket, dialled: sockets.socket) -> None:
+async def _carry(window: Socket, dialled: socket.socket) -> None:
     """Until the task has sent all, or the client has gone."""
     loop = asyncio.get_running_loop()
-    inward = asyncio.create_task(_inward(socket, dialled))
+    inward = asyncio.create_task(_inward(window, dialled))
     try:
         with suppress(OSError, Closed):
             while data := await loop.sock_recv(dialled, _PIECE):
-                await socket.send(data)
+                await window.send(data)
     finally:
         inward.cancel()
         await asyncio.gather(inward, return_exceptions=True)
 
 
-async def _inward(socket: Socket, dialled: sockets.socket) -> None:
+async def _inward(window: Socket, dialled: socket.socket) -> None:
     loop = asyncio.get_running_loop()
     try:
-        while isinstance(data := await socket.receive(), bytes):
+        while isinstance(data := await window.receive(), bytes):
             await loop.sock_sendall(dialled, data)
-        dialled.shutdown(sockets.SHUT_WR)
+        dialled.shutdown(socket.SHUT_WR)
         while True:
-            await socket.receive()
+            await window.receive()
     except (Closed, OSError):
         with suppress(OSError):
-            dialled.shutdown(sockets.SHUT_RDWR)  # which ends what is read from it
+            dialled.shutdown(socket.SHUT_RDWR)  # which ends what is read from it
 
 
-async def _while_allowed(socket: Socket, caller: Caller, task: Task, path: dict[str, str]) -> None:
+async def _while_allowed(window: Socket, caller: Caller, task: Task, path: dict[str, str]) -> None:
     while True:
         await asyncio.sleep(EVERY)
         if refused := await in_thread(_refused, caller, task, path, pool=_pool):
             code, why = refused
-            await socket.close(code, why)
+            await window.close(code, why)
             return
 
 
@@ -133,4 +135,5 @@ def _refused(caller: Caller, task: Task, path: dict[str, str]) -> tuple[int, str
 
 
 def _found(user: User, path: dict[str, str]) -> tuple[Task, Target]:
+    require_scope(user, Scope.JOBS_SUBMIT)
     return find_port(user, path["username"], path["name"], path["role"], int(path["index"]), path["port"])

@@ -10,9 +10,10 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from base.accounts.viewer import require_admin, require_self_or_admin
+from base.accounts.viewer import reads_all, require_admin, require_self_or_admin
 from base.core.errors import Forbidden, IncorrectPassword, NoUser
 from base.models import User
+from base.roles import by_flag
 from clusters.users import groups
 from clusters.users.queries import UserRecord, load_user, load_users
 from clusters.users.services import (
@@ -27,8 +28,8 @@ from clusters.users.services import (
 from portal.shared.api.bodies import V1Body, read
 from portal.shared.api.openapi import Message, errors
 from portal.shared.api.v1 import V1View, message_response, telling_what_is_left
-from portal.shared.viewer import admin_of, user_of, viewer_of
-from portal.sign_in.passwords import check_password
+from portal.shared.viewer import all_reader_of, user_of, viewer_of
+from portal.sign_in.passwords import LOCAL, check_password
 from portal.users import shapes
 
 Body = TypeVar("Body", bound=V1Body)
@@ -127,14 +128,14 @@ class Membership(V1View):
     def put(self, request: Request, username: str) -> Response:
         user = user_of(request)
         name = read(shapes.GroupName, request).groupname
-        groups.add_member(require_admin(user, NON_ADMIN), username, name)
+        groups.add_member(user, username, name)
         return message_response(f"User {username} is added into group {name}")
 
     @extend_schema(summary="Take a user out of a group", responses={201: Message, **errors(400, 413)})
     def delete(self, request: Request, username: str) -> Response:
         user = user_of(request)
         name = read(shapes.GroupName, request).groupname
-        groups.remove_member(require_admin(user, NON_ADMIN), username, name)
+        groups.remove_member(user, username, name)
         return message_response(f"User {username} is removed from group {name}")
 
 
@@ -143,7 +144,7 @@ class EarlierUsers(V1View):
 
     @extend_schema(summary="All users, in v0.9's words", responses={200: list[shapes.UserItem], **errors(403)})
     def get(self, request: Request) -> Response:
-        admin_of(request)
+        all_reader_of(request)
         return Response([_item(record) for record in load_users()])
 
     @extend_schema(
@@ -155,7 +156,7 @@ class EarlierUsers(V1View):
         if put.modify:
             update_user(actor, put.username, password=put.password, admin=put.admin)
             return message_response("update successfully")
-        create_user(actor, username=put.username, password=put.password, admin=bool(put.admin))
+        create_user(actor, username=put.username, password=put.password, role=by_flag(bool(put.admin)))
         return telling_what_is_left(message_response("update successfully"), put.username)
 
     @extend_schema(summary="Make a user (v2 body)", request=shapes.NewUser, responses={201: Message, **errors(409)})
@@ -252,7 +253,7 @@ def make_user(request: Request) -> Response:
         require_admin(user, NON_ADMIN),
         username=new.username,
         password=new.password,
-        admin=new.admin,
+        role=by_flag(new.admin),
         vcs=new.virtual_cluster,
         email=new.email,
         extension=new.extension,
@@ -289,12 +290,12 @@ def _item(record: UserRecord) -> shapes.UserItem:
 
 
 def _sees_all(viewer: User, username: str) -> bool:
-    return viewer.is_admin or viewer.username == username
+    return reads_all(viewer) or viewer.username == username
 
 
 def _prove(request: Request, user: User, password: str) -> None:
     """Forbidden when the password is wrong. Failures count as those of the login do."""
     try:
-        check_password(request._request, user.username, password)
+        check_password(request._request, user.username, password, LOCAL)
     except IncorrectPassword:
         raise Forbidden("Pls input the correct password.") from None

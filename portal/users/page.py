@@ -15,6 +15,7 @@ from base.core import words
 from base.core.errors import MissingUser
 from base.core.signals import NO_JOBS, LiveJobs, about_jobs
 from base.models import ApiToken, User
+from base.roles import ROLES, Role
 from clusters.models import VcGrant, VirtualCluster
 from clusters.users.queries import load_user
 from clusters.vcs.grants import grants_of, in_order, vc_names
@@ -64,7 +65,8 @@ class UserForm:
 
     username: str = ""
     email: str = ""
-    admin: bool = False
+    role: str = Role.USER
+    owner: str = ""  # of a service account
     active: bool = True
     vcs: tuple[str, ...] = (DEFAULT_VC,)
     priorities: Mapping[str, str] = field(default_factory=dict)  # by virtual cluster; empty: as all its users
@@ -107,6 +109,7 @@ def users_page(query: UserQuery, me: User, **more: Any) -> dict[str, Any]:
         "all_vcs": vc_names(),
         "facts": _facts(),
         "form": UserForm(),
+        "roles": ROLES,
         **more,
     }
 
@@ -166,5 +169,5 @@ def _row(user: User, also: Iterable[str], jobs: Mapping[str, LiveJobs], used: da
 
 
 def _facts() -> dict[str, int]:
-    people = User.objects.aggregate(people=Count("id"), admins=Count("id", filter=Q(is_admin=True)))
+    people = User.objects.aggregate(people=Count("id", filter=Q(owner="")), admins=Count("id", filter=Q(is_admin=True)))
     return {**people, "now": about_jobs().count_users_running()}

@@ -1,4 +1,4 @@
-"""The pages of users, for admins: list, add, import, edit, delete."""
+"""The pages of users, for admins: list, add, import, edit, delete. Auditors read the list."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from base.core import sealed, words
 from base.core.errors import BadRequest, LongshoreError
 from base.models import User
+from base.roles import ROLES, Role
 from clusters.users import services
 from clusters.users.csv_import import TEMPLATE, import_csv
 from clusters.users.left import left_by
@@ -23,7 +24,7 @@ from clusters.vcs.rules import DEFAULT_VC, MOST_PRIORITY
 from portal.shared.confirm import ask_to_confirm, question
 from portal.shared.guard import own_form
 from portal.shared.sheets import saved
-from portal.shared.viewer import admin_of
+from portal.shared.viewer import admin_of, all_reader_of
 from portal.users.page import Edited, UserForm, UserQuery, edited, priority_fields, user_url, users_page
 
 MOST_BYTES = 1_000_000
@@ -35,11 +36,12 @@ _PRIORITY = "priority_"  # begins the names of fields
 @sensitive_post_parameters()
 def users(request: HttpRequest) -> HttpResponseBase:
     """?template=csv is the file to fill in. POST fields: action (add, check, import) and those of each."""
-    admin = admin_of(request)
     if request.method != "POST":
+        reader = all_reader_of(request)
         if request.GET.get("template") == "csv":
             return saved(TEMPLATE, "users")
-        return render(request, "users/users.html", users_page(UserQuery.read(request.GET.dict()), admin))
+        return render(request, "users/users.html", users_page(UserQuery.read(request.GET.dict()), reader))
+    admin = admin_of(request)
     action = request.POST.get("action")
     if action in ("check", "import"):
         return _import(request, admin, only_check=action == "check")
@@ -49,14 +51,16 @@ def users(request: HttpRequest) -> HttpResponseBase:
 @own_form
 @sensitive_post_parameters()
 def user(request: HttpRequest, username: str) -> HttpResponseBase:
-    """Fields of the POST: email, password (empty keeps it), admin, active, vcs (many), with_vcs, quota,
+    """Fields of the POST: email, password (empty keeps it), role, active, vcs (many), with_vcs, quota,
     priority_<vc> (empty: as all its users)."""
     admin = admin_of(request)
     shown = edited(username)
     if request.method != "POST":
         row = shown.row.user
         most = {vc: str(priority) for vc, priority in shown.priorities.items()}
-        form = UserForm(username, row.email, row.is_admin, row.is_active, tuple(shown.row.vcs), most, shown.quota)
+        form = UserForm(
+            username, row.email, row.role, row.owner, row.is_active, tuple(shown.row.vcs), most, shown.quota
+        )
         return _edit_page(request, admin, shown, form)
     form = _typed(request, username, is_self=username == admin.username)
     try:
@@ -64,7 +68,7 @@ def user(request: HttpRequest, username: str) -> HttpResponseBase:
     except LongshoreError as error:
         return _edit_page(request, admin, edited(username), form, error)
     messages.success(request, f"{username} was saved.")
-    return redirect("/users" if form.admin or username != admin.username else "/account")
+    return redirect("/users" if form.role == Role.ADMIN or username != admin.username else "/account")
 
 
 @own_form
@@ -85,7 +89,8 @@ def _add(request: HttpRequest, admin: User) -> HttpResponse:
             admin,
             username=form.username,
             password=password,
-            admin=form.admin,
+            role=_role(form.role),
+            owner=form.owner,
             vcs=form.vcs,
             email=form.email,
         )
@@ -140,7 +145,8 @@ def _typed(request: HttpRequest, username: str, *, is_self: bool) -> UserForm:
     return UserForm(
         username=username,
         email=request.POST.get("email", "").strip(),
-        admin=bool(request.POST.get("admin")),
+        role=request.POST.get("role", Role.USER),
+        owner=request.POST.get("owner", "").strip(),
         active=is_self or bool(request.POST.get("active")),
         vcs=tuple(request.POST.getlist("vcs")),
         priorities={
@@ -157,13 +163,19 @@ def _save(request: HttpRequest, admin: User, shown: Edited, form: UserForm) -> N
     quota, vcs = _quota(form.quota), {*form.vcs, DEFAULT_VC}
     most = {vc: _priority(text) for vc, text in form.priorities.items() if vc in vcs}
     password = request.POST.get("password", "") if name != admin.username else ""
-    services.update_user(admin, name, password=password or None, admin=form.admin, email=form.email)
+    services.update_user(admin, name, password=password or None, role=_role(form.role), email=form.email)
     is_new = vcs != set(shown.row.vcs) or any(shown.priorities.get(vc) != each for vc, each in most.items())
-    if request.POST.get("with_vcs") and not form.admin and is_new:
+    if request.POST.get("with_vcs") and form.role != Role.ADMIN and is_new:
         services.set_grants(admin, name, form.vcs, most)
     services.set_active(admin, name, form.active)
     if form.quota != shown.quota and "quota" in request.POST:
         services.set_store_quota(admin, name, quota)
+
+
+def _role(text: str) -> Role:
+    if text not in ROLES:
+        raise BadRequest(f"There is no role {text[:40]!r}; the roles are {', '.join(ROLES)}.")
+    return Role(text)
 
 
 def _quota(text: str) -> int | None:
@@ -205,6 +217,7 @@ def _edit_page(
         "nav": "users",
         "shown": shown,
         "form": replace(form, error=error.message) if error else form,
+        "roles": ROLES,
         "is_self": shown.row.user.username == admin.username,
         "all_vcs": vc_names(),
         "priorities": priority_fields(shown, form),

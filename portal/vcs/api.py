@@ -15,12 +15,21 @@ from pydantic_core import PydanticKnownError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from base.accounts.viewer import may
 from base.core.errors import LongshoreError, NoVirtualCluster
 from base.core.values import V1Answer, absent, called
+from base.roles import Permission
 from clusters.nodes.serializers import Resources
 from clusters.vcs import services
 from clusters.vcs.queries import VcView, load_vcs
-from clusters.vcs.rules import DEFAULT_VC, MOST_GRACE, MOST_HALF_LIFE, MOST_MIN_RUN, MOST_PRIORITY
+from clusters.vcs.rules import (
+    DEFAULT_VC,
+    MOST_GRACE,
+    MOST_HALF_LIFE,
+    MOST_MIN_RUN,
+    MOST_NOTEBOOK_MINUTES,
+    MOST_PRIORITY,
+)
 from portal.shared.api.bodies import Flag, Number, Quota, ShortText, V1Body, WholeNumber, invalid_value, read
 from portal.shared.api.openapi import Message, errors
 from portal.shared.api.v1 import V1View, fields, message_response, plain
@@ -34,6 +43,7 @@ _HALF_LIFE = (
     "Hours after which what a user used counts half as much for whose job is next; 0: only what they hold counts."
 )
 _GRACE = "The most seconds that its jobs may ask for, from the notice of their end on (extras.graceSeconds)."
+_NOTEBOOK = "Minutes without use after which a notebook in it is saved and ends."
 _MIN_RUN = (
     "Minutes that a job which borrows runs before it is evicted for an owner, who waits so long; 0: none. Guests, and "
     "jobs that say extras.preemptible, leave at any moment."
@@ -89,6 +99,7 @@ class VcObject(V1Answer):
     shareHalfLifeHours: int = called("row.share_half_life", description=_HALF_LIFE)
     graceSeconds: int = called("row.grace", description=_GRACE)
     minRunMinutes: int = called("row.min_run", description=_MIN_RUN)
+    notebookMinutes: int = called("row.notebook_minutes", description=_NOTEBOOK)
     logRetention: LogRetention = called("row")
 
 
@@ -125,6 +136,7 @@ class VcLimits(V1Body):
     min_run: WholeNumber = Field(
         default_factory=absent, ge=0, le=MOST_MIN_RUN, alias="minRunMinutes", description=_MIN_RUN
     )
+    notebook_minutes: WholeNumber = Field(default_factory=absent, ge=1, le=MOST_NOTEBOOK_MINUTES, description=_NOTEBOOK)
     log_retention: RetentionChange = Field(default_factory=absent, description="Of logs that stay.")
 
     def settings(self) -> dict[str, Any]:
@@ -193,9 +205,11 @@ class OneVirtualCluster(V1View):
     )
     def put(self, request: Request, vc: str) -> Response:
         """What the body does not name stays. A body of nothing but `storeQuota`, `userCaps`, `userPriority`,
-        `shareHalfLifeHours`, `graceSeconds`, `minRunMinutes` and `logRetention` may also go to the virtual cluster
-        `default`."""
-        if vc == DEFAULT_VC and _is_of_default(request):
+        `shareHalfLifeHours`, `graceSeconds`, `minRunMinutes`, `notebookMinutes` and `logRetention` may also go to the
+        virtual cluster `default`; a manager sends no other, without `storeQuota`, `graceSeconds`, `minRunMinutes`."""
+        user = viewer_of(request)
+        is_manager = not user.is_admin and may(user, Permission.SET_VC, vc=vc)
+        if (vc == DEFAULT_VC or is_manager) and _is_of_default(request):
             user = user_of(request)
             services.change_settings(user, vc, read(VcLimits, request).settings())
             return message_response(f"update vc: {vc} successfully")

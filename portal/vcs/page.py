@@ -9,10 +9,11 @@ from typing import Any
 
 from django.db.models import Count
 
-from base.accounts.viewer import Viewer
+from base.accounts.viewer import Viewer, may, reads_all
 from base.core import words
 from base.core.errors import NoVirtualCluster
 from base.core.signals import about_jobs
+from base.roles import Permission
 from clusters.models import Node, VcGrant
 from clusters.vcs import rules
 from clusters.vcs.queries import VcView, load_vcs
@@ -159,16 +160,17 @@ def panel(
     form: VcForm | None = None,
     settings: SettingsForm | None = None,
 ) -> dict[str, Any]:
-    """What stands below the list when one of them is open. Only admins see who may use it."""
-    is_admin = viewer.is_admin
+    """What stands below the list when one of them is open. Who sets it or reads all sees who may use it."""
+    may_set, may_grant = (may(viewer, action, vc=line.name) for action in (Permission.SET_VC, Permission.GRANT))
+    sees_all = may_grant or reads_all(viewer)
     now = about_jobs().users_of(line.name)
     running = sorted(
         (use for use in now.items() if use[1].running), key=lambda use: (-use[1].gpus, -use[1].running, use[0])
     )
     using = [{"username": name, "jobs": use.running, "gpus": use.gpus} for name, use in running[:MOST_PEOPLE]]
-    may_use = VcGrant.objects.filter(vc__name=line.name).order_by("username").values_list("username", flat=True)
-    names = list(may_use) if is_admin and not line.is_default else []
-    if is_admin and settings is None:
+    grants = dict(VcGrant.objects.filter(vc__name=line.name).order_by("username").values_list("username", "manages"))
+    names = list(grants) if sees_all and not line.is_default else []
+    if may_set and settings is None:
         settings = SettingsForm.of(line.view)
     shown = {use["username"] for use in using}
     others = [name for name in names if name not in shown]
@@ -177,6 +179,10 @@ def panel(
         "settings": settings,
         "choices": settings.choices(line.name) if settings and not line.is_default else [],
         "form": form or VcForm(line.name, f"{line.view.row.capacity:g}", f"{line.view.row.max_capacity:g}"),
+        "may_set": may_set,
+        "may_grant": may_grant and not line.is_default,
+        "sees_all": sees_all,
+        "managers": [name for name, manages in grants.items() if manages],
         "using": using,
         "granted": len(names),
         "bounds": list(_bounds(line, lines)),

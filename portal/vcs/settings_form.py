@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from base.core import words
 from clusters.models import Node, VirtualCluster
 from clusters.placement.shares import HALF_LIFE, USUAL_GRACE
 from clusters.vcs.queries import VcView
-from clusters.vcs.services import OF_DEFAULT
+from clusters.vcs.rules import NOTEBOOK_MINUTES
 from portal.shared.api.bodies import limits
 from portal.vcs.api import MOST, CapsChange, RetentionChange, VcSettings
 
@@ -40,6 +40,7 @@ class SettingsForm:
     share_half_life: str = ""
     grace: str = ""
     min_run: str = ""
+    notebook_minutes: str = ""
     store_quota: str = ""
     log_days: str = ""
     log_gigabytes: str = ""
@@ -66,8 +67,9 @@ class SettingsForm:
     def refused(self, sentence: str) -> SettingsForm:
         return replace(self, errors={**self.errors, "": sentence})
 
-    def settings(self, *, of_default: bool) -> dict[str, Any]:
-        """The columns for clusters.vcs.services.change_settings. Only for a form without errors."""
+    def settings(self, only: Collection[str]) -> dict[str, Any]:
+        """The columns for clusters.vcs.services.change_settings, of these ``only``; empty: all. Only for a form without
+        errors."""
         numbers = {name: int(getattr(self, name)) if getattr(self, name) else None for name in _NUMBERS}
         settings = {
             **numbers,
@@ -75,12 +77,13 @@ class SettingsForm:
             "share_half_life": HALF_LIFE if numbers["share_half_life"] is None else numbers["share_half_life"],
             "grace": USUAL_GRACE if numbers["grace"] is None else numbers["grace"],
             "min_run": numbers["min_run"] or 0,
+            "notebook_minutes": numbers["notebook_minutes"] or NOTEBOOK_MINUTES,
             "store_quota": words.quota_in(self.store_quota) if self.store_quota else None,
             "profile": self.profile or VirtualCluster.Profile.DEFAULT,
             "rdma": self.rdma,
             "dedicated_nodes": sorted(set(self.nodes)),
         }
-        return {name: value for name, value in settings.items() if not of_default or name in OF_DEFAULT}
+        return {name: value for name, value in settings.items() if not only or name in only}
 
     def choices(self, own: str) -> list[NodeChoice]:
         """The nodes of the pool and those of the virtual cluster ``own``."""

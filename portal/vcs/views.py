@@ -1,4 +1,4 @@
-"""The page of virtual clusters: read by whoever reads jobs, changed by admins."""
+"""The page of virtual clusters: read by whoever reads jobs, changed by admins and, in part, by their managers."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ from django.utils.html import format_html
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
+from base.accounts.viewer import require
 from base.core import words
-from base.core.errors import Forbidden, LongshoreError
+from base.core.errors import BadRequest, Forbidden, LongshoreError
+from base.roles import Permission
+from clusters.users import services as users  # two of that name
 from clusters.vcs import rules, services
 from portal.shared.confirm import ask_to_confirm, question, return_url
-from portal.shared.guard import own_form, reader
-from portal.shared.viewer import admin_of, viewer_of
+from portal.shared.guard import own_form, own_post, reader
+from portal.shared.viewer import admin_of, user_of, viewer_of
 from portal.vcs.page import VcForm, VcLine, checked_form, default_says, one_line, panel, vc_lines, vcs_page
 from portal.vcs.settings_form import SettingsForm
 
@@ -52,9 +55,9 @@ def vcs(request: HttpRequest, name: str = "") -> HttpResponseBase:
 @own_form
 def vc_settings(request: HttpRequest, name: str) -> HttpResponseBase:
     """Fields of the POST: gpu_guarantee, gpu_ceiling, user_gpus, user_jobs, user_priority, share_half_life, grace,
-    min_run, store_quota (empty: none), profile, rdma, log_days, log_gigabytes, node (many). Of ``default`` only what is
-    of users and logs counts."""
-    admin = admin_of(request)
+    min_run, notebook_minutes, store_quota (empty: none), profile, rdma, log_days, log_gigabytes, node (many). Of
+    ``default`` only what is of users and logs counts, of a manager less."""
+    user = require(viewer_of(request), Permission.SET_VC, vc=name)
     page = vcs_page(viewer_of(request))
     line = one_line(page["lines"], name)
     if request.method != "POST":
@@ -62,7 +65,9 @@ def vc_settings(request: HttpRequest, name: str) -> HttpResponseBase:
     form = SettingsForm.typed(request.POST)
     if not form.errors:
         try:
-            services.change_settings(admin, name, form.settings(of_default=line.is_default))
+            of_user = services.OF_DEFAULT if user.is_admin else services.OF_MANAGERS
+            only = of_user if line.is_default or not user.is_admin else ()
+            services.change_settings(user, name, form.settings(only))
         except LongshoreError as error:
             form = form.refused(error.message)
         else:
@@ -75,11 +80,11 @@ def vc_settings(request: HttpRequest, name: str) -> HttpResponseBase:
 @own_form
 def vc_status(request: HttpRequest, name: str) -> HttpResponseBase:
     """Stop or activate, whichever it is not. Field of the POST: to (stopped, running)."""
-    admin = admin_of(request)
+    user = require(viewer_of(request), Permission.SET_VC, vc=name)
     _require_changeable(name)
     if request.method == "POST":
         to = request.POST.get("to", "")
-        services.set_vc_status(admin, name, to)
+        services.set_vc_status(user, name, to)
         done = "stopped: nothing new starts in it" if to == "stopped" else "active: its waiting jobs may start"
         messages.success(request, f"{name} is {done}.")
         return redirect(return_url(request, "/vcs"))
@@ -87,6 +92,30 @@ def vc_status(request: HttpRequest, name: str) -> HttpResponseBase:
     return ask_to_confirm(
         request, "/vcs", nav="vcs", **(_activate_question(line) if line.is_stopped else _stop_question(line))
     )
+
+
+@own_post
+def vc_grant(request: HttpRequest, name: str) -> HttpResponseBase:
+    """Fields: username, action (give, end), priority (empty: as all its users), manages."""
+    user, username = user_of(request), request.POST.get("username", "").strip()
+    back = redirect(f"{one_line(vc_lines(0), name).url}#users")
+    try:
+        if request.POST.get("action") == "end":
+            users.withdraw(user, name, username)
+            messages.success(request, f"{username} can no longer submit to {name}. Jobs that are there go on.")
+            return back
+        text = request.POST.get("priority", "").strip()
+        if (priority := words.whole(text)) is None and text:
+            raise BadRequest(f"Highest priority: give a whole number from 0 to {rules.MOST_PRIORITY}, or nothing.")
+        manages = bool(request.POST.get("manages")) if user.is_admin else None
+        users.grant(user, name, username, priority, manages=manages)
+    except LongshoreError as error:
+        if error.status == 403:
+            raise
+        messages.error(request, error.message)
+        return back
+    messages.success(request, f"{username} may use {name}.")
+    return back
 
 
 @own_form

@@ -20,7 +20,7 @@ from base.serving.bodies import Gone, RequestBody, has_body
 from base.serving.bridge import send_pieces
 from base.serving.connection import be_patient
 from portal.shared.api.answers import outage
-from portal.webhdfs.messages import Answer, Request, params_in, path_in
+from portal.webhdfs.messages import Answer, Request, json_answer, params_in, path_in
 from portal.webhdfs.operations import refused, respond
 
 THREADS = 32  # operations that may run at once
@@ -48,15 +48,18 @@ async def _fill(scope: Any, answer: Answer, into: Writing, body: RequestBody | N
     """Move the body into the store; the answer, or the error that says why it could not be stored. Raises Gone."""
 
     def keep() -> Answer:
-        into.keep()
-        return answer
+        try:
+            into.keep()
+        except LongshoreError as error:
+            return refused(error, answer.told)
+        return answer if answer.told is None else json_answer(answer.told())
 
     try:
         while body is not None and (piece := await body.piece()):
             await in_thread(into.add, piece, pool=_threads)
         return await in_thread(_answer, scope, keep, pool=_threads)
     except LongshoreError as error:
-        return refused(error)
+        return refused(error, answer.told)
     except OSError as error:
         if (full := outage(error, scope["path"])) is None:
             raise

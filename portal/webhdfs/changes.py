@@ -10,8 +10,10 @@ from base.accounts import audit
 from base.core.errors import BadRequest, Forbidden, NotFound
 from base.files.store import rules
 from base.files.store.base import PathExists, PathNotFound, find, names_of
+from base.files.store_actor import inside
 from portal.webhdfs.call import Call
 from portal.webhdfs.messages import LENGTH, NO_REDIRECT, Answer, Request, Unsupported, json_answer, redirect
+from portal.webhdfs.unpacking import Unpacking
 
 
 def create(call: Call) -> Answer:
@@ -38,6 +40,15 @@ def append(call: Call) -> Answer:
     if not _has_data(call.request):
         return redirect(call.request)
     return Answer(into=call.writes.begin_append(call.path, size=call.request.length))
+
+
+def unpack(call: Call) -> Answer:
+    """The body is a tar, whose files go into the folder; ``length`` says how many bytes they have together."""
+    call.require_write(inside(call.path, "a"))
+    if call.path == "/" or rules.holds_all_users(call.path):
+        raise BadRequest(f"{call.path} has folders of several users. Unpack into one of them.")
+    into = Unpacking(call, call.request.number(LENGTH, 0) or 0, overwrite=call.request.flag("overwrite"))
+    return Answer(into=into, told=into.told)
 
 
 def _has_data(request: Request) -> bool:

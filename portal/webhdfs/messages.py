@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, unquote_to_bytes, urlencode
@@ -92,6 +92,7 @@ class Answer:
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes | Iterator[bytes] = b""
     into: Writing | None = None
+    told: Callable[[], Mapping[str, Any]] | None = None  # what the body of the answer says once the request's is read
 
 
 def json_answer(value: Any, status: int = 200, **headers: str) -> Answer:

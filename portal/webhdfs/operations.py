@@ -3,11 +3,13 @@ operations; those about delegation tokens (base.files.store.delegation) are here
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
-from base.accounts import audit, scopes
+from base.accounts import audit
 from base.accounts.scopes import Scope
+from base.accounts.viewer import require_scope
 from base.core.errors import BadRequest, Forbidden, LongshoreError
 from base.core.signals import about_jobs
 from base.files.store import delegation, open_store
@@ -26,10 +28,11 @@ def respond(request: Request) -> Answer:
         return refused(error)
 
 
-def refused(error: LongshoreError) -> Answer:
-    """The answer to an error of ours."""
+def refused(error: LongshoreError, told: Callable[[], Mapping[str, Any]] | None = None) -> Answer:
+    """The answer to an error of ours. ``told``: what was done nevertheless."""
     body, status = shapes.remote_exception(error)
-    return json_answer(body, status, **{**error.headers, **({"WWW-Authenticate": "Bearer"} if status == 401 else {})})
+    headers = {**error.headers, **({"WWW-Authenticate": "Bearer"} if status == 401 else {})}
+    return json_answer({**body, **(told() if told else {})}, status, **headers)
 
 
 def _respond(request: Request) -> Answer:
@@ -40,7 +43,8 @@ def _respond(request: Request) -> Answer:
     rights = caller(request)
     name = rights.user.username
     try:
-        scopes.require(rights.user, _scope_of(request))
+        scope = _scope_of(request)
+        require_scope(rights.user, scope, reads=scope == Scope.FILES_READ)
         if not rights.allows(request.op, request.path):
             raise Forbidden("This token was made for something else.")
         call = Call(name, rights.is_admin, KnownAccounts(), open_store(), request=request, rights=rights)
@@ -127,6 +131,7 @@ _GET: dict[str, Callable[[Call], Answer]] = {
     "GETHOMEDIRECTORY": lambda call: json_answer({"Path": f"/user/{call.name}"}),
     "GETDELEGATIONTOKEN": _grant,
     "GETFILECHECKSUM": reads.file_checksum,
+    "PACK": reads.pack,
     "CHECKACCESS": reads.check_access,
 }
 _OPS: dict[str, dict[str, Callable[[Call], Answer]]] = {
@@ -134,6 +139,7 @@ _OPS: dict[str, dict[str, Callable[[Call], Answer]]] = {
     "HEAD": {"OPEN": reads.download, "GETFILESTATUS": reads.status},
     "PUT": {
         "CREATE": changes.create,
+        "UNPACK": changes.unpack,
         "MKDIRS": changes.mkdirs,
         "RENAME": changes.rename,
         "SETPERMISSION": changes.set_permission,

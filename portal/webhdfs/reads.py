@@ -11,7 +11,8 @@ from urllib.parse import quote, urlsplit
 from base.accounts import budget
 from base.core.errors import BadRequest, Forbidden
 from base.files.store import rules
-from base.files.store.base import Entry, PathNotFound, TreeUsage
+from base.files.store.base import Entry, PathNotFound, TreeUsage, names_of
+from portal.files.tars import FolderTar, require_tar
 from portal.webhdfs import shapes
 from portal.webhdfs.call import Call
 from portal.webhdfs.messages import NO_REDIRECT, Answer, Request, json_answer, redirect
@@ -100,6 +101,15 @@ def _is_first_step(request: Request) -> bool:
     if request.is_second_step() or request.method == "HEAD":
         return False
     return request.flag(NO_REDIRECT) or not request.has_credentials()
+
+
+def pack(call: Call) -> Answer:
+    """The folder with all that is in it as one tar."""
+    call.require_read(call.path)
+    require_tar(call, call.path)
+    headers = {**_DOWNLOAD, "Content-Type": "application/x-tar"}
+    headers["Content-Disposition"] = f"attachment; filename*=UTF-8''{quote(names_of(call.path)[-1])}.tar"
+    return Answer(200, headers, FolderTar(call, call.path))
 
 
 def file_checksum(call: Call) -> Answer:

@@ -15,6 +15,7 @@ from base.core.errors import (
     Forbidden,
     LongshoreError,
     NotFound,
+    TooManyAtOnce,
     TooManyRequests,
     Unauthorized,
 )
@@ -41,6 +42,7 @@ _EXCEPTIONS: tuple[tuple[type[LongshoreError], str, int], ...] = (
     (StoreFull, f"{_HADOOP}hdfs.protocol.DSQuotaExceededException", 403),
     (StoreUnavailable, f"{_HADOOP}ipc.RetriableException", 503),
     (TooManyRequests, f"{_HADOOP}ipc.RetriableException", 429),
+    (TooManyAtOnce, f"{_HADOOP}ipc.RetriableException", 503),
     (DatabaseUnavailable, f"{_HADOOP}ipc.RetriableException", 503),
     (DiskFull, f"{_HADOOP}ipc.RetriableException", 503),
 )

@@ -2,102 +2,36 @@
 
 from __future__ import annotations
 
-import json
+import asyncio
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import closing
 from pathlib import Path
-from typing import Any
 
+import httpx
 import pytest
 
-from tests.acceptance.portal import ROOT, SECRET, Portal, free_port
+import client
+from tests.acceptance.laptop import GOES_ON, IMAGE, PROGRAM, Laptop, begin, laptop_of, stop_all_of
+from tests.acceptance.portal import Portal, free_port
+from tests.acceptance.wire import Wire
 from tests.bed.docker_bed import BedNode
 from tests.helpers import LIMIT, until
-
-PROGRAM = str(ROOT / "scripts" / "longshore")
-IMAGE = ("--image", "longshore/sample:1", "--memory", "100m")
-ENDS = "for i in 1 2 3; do echo step $i; done; echo warned >&2; cat data/in.txt; exit 3\n"
-GOES_ON = "echo began; while :; do sleep 0.2; done\n"
-
-
-@dataclass(frozen=True)
-class Laptop:
-    """A user's machine: a home and a folder of its own."""
-
-    home: Path
-    url: str
-
-    @property
-    def project(self) -> Path:
-        return self.home / "project"
-
-    @property
-    def environment(self) -> dict[str, str]:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("LONGSHORE_")}
-        return {**kept, "XDG_CONFIG_HOME": str(self.home / "config")}
-
-    def does(self, *arguments: str, code: int = 0, **env: str) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [PROGRAM, *arguments],
-            env={**self.environment, **env},
-            cwd=self.project,
-            capture_output=True,
-            text=True,
-            timeout=LIMIT,
-            stdin=subprocess.DEVNULL,
-        )
-        assert done.returncode == code, (arguments, done.returncode, done.stdout, done.stderr)
-        return done
-
-    def told(self, *arguments: str) -> Any:
-        return json.loads(self.does(*arguments, "--json").stdout)
-
-    def begins(self, *arguments: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [PROGRAM, *arguments],
-            env={**self.environment, "PYTHONUNBUFFERED": "1"},
-            cwd=self.project,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            stdin=subprocess.DEVNULL,
-            text=True,
-        )
 
 
 @pytest.fixture(scope="module")
 def portal(shared_portal: Portal, docker_engine: BedNode) -> Iterator[Portal]:
-    shared_portal.http.put("/user", json={"username": "mira", "password": SECRET, "admin": False, "modify": False})
     yield shared_portal
-    for job in shared_portal.get("/jobs"):
-        if job["state"] in ("WAITING", "RUNNING"):
-            shared_portal.http.put(f"/user/{job['username']}/jobs/{job['name']}/executionType", json={"value": "STOP"})
+    stop_all_of(shared_portal)
     shared_portal.wait_clean(docker_engine)
 
 
 @pytest.fixture
 def laptop(portal: Portal, tmp_path: Path) -> Laptop:
-    laptop = Laptop(tmp_path, portal.url)
-    (laptop.project / "data").mkdir(parents=True)
-    (laptop.project / "data" / "in.txt").write_text("what goes in\n")
-    (laptop.project / "train.sh").write_text(ENDS)
-    (laptop.project / ".longshoreignore").write_text("*.bin\n")
-    (laptop.project / "model.bin").write_bytes(bytes(1000))
-    said = laptop.does("login", portal.url, "--user", "mira", LONGSHORE_PASSWORD=SECRET).stderr
-    assert f"Signed in to {portal.url} as mira" in said and SECRET not in said
-    kept = tmp_path / "config" / "longshore" / "account.json"
-    assert kept.stat().st_mode & 0o777 == 0o600
-    return laptop
-
-
-def begin(laptop: Laptop, name: str, script: str = GOES_ON) -> str:
-    """A job that runs until it is stopped."""
-    (laptop.project / "train.sh").write_text(script)
-    laptop.does("run", "-d", "--name", name, *IMAGE, "--", "sh", "train.sh")
-    until(lambda: "began" in laptop.does("logs", name).stdout, 40, 0.3, f"{name} runs")
-    return name
+    return laptop_of(portal, tmp_path)
 
 
 # --- the first day ---------------------------------------------------------------------------------------------------
@@ -165,11 +99,48 @@ def test_a_folder_goes_to_the_store_and_back(laptop: Laptop) -> None:
     assert "nowhere does not exist" in laptop.does("cp", "store:/users/mira/nowhere", ".", code=66).stderr
 
 
-def test_the_package_does_the_same(portal: Portal, laptop: Laptop) -> None:
-    import client
+def test_a_job_is_submitted_again_with_more_memory(laptop: Laptop) -> None:
+    (laptop.project / "train.sh").write_text("echo done\n")
+    laptop.does("run", "--name", "small", *IMAGE, "--", "sh", "train.sh")
+    laptop.does("submit", "--again", "small", "--memory", "0.2g", "-f")
+    assert laptop.does("logs", "small-2").stdout == "done\n"
+    laptop.does("submit", "--again", "small-2", "-f")
+    assert [job["name"] for job in laptop.told("ls", "--keyword", "small")] == ["small-3", "small-2", "small"]
+    assert "Name a file" in laptop.does("submit", code=2).stderr
 
-    token = json.loads((laptop.home / "config" / "longshore" / "account.json").read_text())["token"]
-    portal_of_mira = client.Client(portal.url, token)
+
+def test_it_says_who_used_what_where_a_page_is_and_completes_names(laptop: Laptop, portal: Portal) -> None:
+    used = laptop.told("usage", "--from", "1d", "--by", "day")
+    assert used["by"] == "day" and "GPU-HOURS" in laptop.does("usage").stdout
+    assert laptop.does("open", "--print", "train").stdout == f"{portal.url}/jobs/mira/train\n"
+    assert "_longshore_completion" in laptop.does("completion", "bash").stdout
+    (laptop.project / "train.sh").write_text("true\n")
+    laptop.does("run", "-d", "--name", "by-tab", *IMAGE, "--", "sh", "train.sh")
+    asked = {"_LONGSHORE_COMPLETE": "bash_complete", "COMP_WORDS": "longshore show by-", "COMP_CWORD": "2"}
+    assert laptop.does(**asked).stdout == "plain,by-tab\n"
+
+
+def test_the_portal_hands_out_what_a_clean_machine_installs(portal: Portal, tmp_path: Path) -> None:
+    answer = httpx.get(f"{portal.url}/clients", follow_redirects=True)
+    wheel = tmp_path / answer.url.path.rpartition("/")[2]
+    wheel.write_bytes(answer.content)
+    assert len(answer.content) < 1 << 20 and wheel.name == f"longshore-{client.VERSION}-py3-none-any.whl"
+    there = tmp_path / "there"
+    uv = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--no-deps", "--target", str(there)]
+    subprocess.run([*uv, str(wheel)], check=True)
+    libraries = next(each for each in sys.path if each.endswith("site-packages"))
+    own = {**os.environ, "PYTHONPATH": f"{there}:{libraries}", "XDG_CONFIG_HOME": str(tmp_path)}
+    said = [
+        subprocess.run([there / "bin" / name, "--help"], env=own, cwd=tmp_path, capture_output=True, text=True).stdout
+        for name in ("longshore", "pai-fs")
+    ]
+    assert "Run deep-learning jobs" in said[0] and "-cp" in said[1]
+    assert httpx.get(f"{portal.url}/clients/longshore-0.0.1-py3-none-any.whl").status_code == 404
+
+
+def test_the_package_does_the_same(portal: Portal, laptop: Laptop) -> None:
+    assert laptop.account.stat().st_mode & 0o777 == 0o600
+    portal_of_mira = client.Client(portal.url, laptop.token)
     job = portal_of_mira.run("cat data/in.txt", folder=str(laptop.project), image=IMAGE[1], memory="100m")
     assert [line.text for line in job.logs(follow=True)] == ["what goes in"]
     assert job.wait()["state"] == "SUCCEEDED"
@@ -177,6 +148,13 @@ def test_the_package_does_the_same(portal: Portal, laptop: Laptop) -> None:
     assert job.name in [each.name for each in portal_of_mira.jobs()]
     with pytest.raises(client.ClientError, match="not found"):
         portal_of_mira.job("nobody-has-it").status()
+    assert asyncio.run(_on_a_loop(client.AsyncClient(portal.url, laptop.token), job.name)) == ["what goes in"]
+
+
+async def _on_a_loop(portal: client.AsyncClient, name: str) -> list[str]:
+    assert (await portal.job(name).wait())["state"] == "SUCCEEDED"
+    assert name in [job.name for job in await portal.jobs()]
+    return [line.text async for line in portal.job(name).logs()]
 
 
 # --- bad luck --------------------------------------------------------------------------------------------------------
@@ -184,11 +162,11 @@ def test_the_package_does_the_same(portal: Portal, laptop: Laptop) -> None:
 
 def test_each_wrong_address_or_token_is_a_sentence_and_a_code(laptop: Laptop, portal: Portal) -> None:
     away = f"http://127.0.0.1:{free_port()}"
-    said = laptop.does("ls", code=69, LONGSHORE_URL=away, LONGSHORE_TOKEN=_token(laptop)).stderr
+    said = laptop.does("ls", code=69, LONGSHORE_URL=away, LONGSHORE_TOKEN=laptop.token).stderr
     assert said == f"longshore: {away} does not answer (Connection refused).\n"
     assert "You are not signed in" in laptop.does("ls", code=77, LONGSHORE_URL=away).stderr
     assert "is no token" in laptop.does("ls", code=77, LONGSHORE_TOKEN="abc").stderr
-    forged = _token(laptop)[:-3] + "abc"
+    forged = laptop.token[:-3] + "abc"
     (laptop.project / "job.json").write_text("{}")
     assert "Sign in: longshore login" in laptop.does("submit", "job.json", code=77, LONGSHORE_TOKEN=forged).stderr
     old = "e30.eyJ1c2VybmFtZSI6Im1pcmEiLCJleHAiOjF9.x"
@@ -216,5 +194,64 @@ def test_ctrl_c_leaves_a_job_alone_and_twice_stops_it(laptop: Laptop) -> None:
     laptop.does("stop", name)
 
 
-def _token(laptop: Laptop) -> str:
-    return str(json.loads((laptop.home / "config" / "longshore" / "account.json").read_text())["token"])
+@pytest.fixture
+def wire(portal: Portal) -> Iterator[Wire]:
+    host, port = portal.settings["LONGSHORE_BIND"].split(":")
+    with closing(Wire((host, int(port)))) as wire:
+        yield wire
+
+
+def test_a_portal_that_goes_away_loses_no_byte_of_a_log_that_is_followed(laptop: Laptop, wire: Wire) -> None:
+    script = "echo began; i=0; while [ $i -lt 60 ]; do i=$((i+1)); echo line $i; sleep 0.1; done\n"
+    name = begin(laptop, "interrupted", script)
+    own = {"LONGSHORE_URL": f"http://{wire.address}", "LONGSHORE_TOKEN": laptop.token}
+    following = laptop.begins("logs", "-f", name, **own)
+    assert following.stdout is not None and following.stderr is not None
+    first = [following.stdout.readline() for _ in range(5)]
+    wire.cut()
+    assert "does not answer" in following.stderr.readline()
+    wire.mend()
+    rest, said = following.communicate(timeout=LIMIT)
+    assert following.returncode == 0 and said == "longshore: The portal is back.\n"
+    assert "".join(first) + rest == "began\n" + "".join(f"line {number}\n" for number in range(1, 61))
+
+
+def test_a_copy_that_breaks_off_goes_on_and_ctrl_c_leaves_what_arrived(laptop: Laptop, wire: Wire) -> None:
+    content = os.urandom(24 << 20)
+    (laptop.project / "large").write_bytes(content)
+    own = {"LONGSHORE_URL": f"http://{wire.address}", "LONGSHORE_TOKEN": laptop.token}
+    wire.hold(9 << 20)
+    copying = laptop.begins("cp", "large", "store:/users/mira/large", **own)
+    until(lambda: wire.passed > 8 << 20, what="a third has passed")
+    wire.cut()
+    wire.let_go()
+    wire.mend()
+    assert "copied 1 file" in copying.communicate(timeout=LIMIT)[1]
+    wire.hold(9 << 20)
+    copying = laptop.begins("cp", "store:/users/mira/large", "back", **own)
+    until(lambda: list(laptop.project.glob(".back.*")), what="a part of it")
+    copying.send_signal(signal.SIGINT)
+    assert copying.wait(LIMIT) == 130
+    wire.let_go()
+    laptop.does("cp", "store:/users/mira/large", "back")
+    assert (laptop.project / "back").read_bytes() == content
+    assert not list(laptop.project.glob(".back.*"))
+
+
+def test_what_does_not_fit_is_a_sentence_and_leaves_nothing(laptop: Laptop, portal: Portal) -> None:
+    (laptop.project / "large").write_bytes(bytes(3 << 20))
+    quota = portal.http.put(f"{portal.url}/api/v2/user/mira/storequota", json={"storeQuota": "1m"})
+    assert quota.status_code == 201
+    try:
+        said = laptop.does("cp", "large", "store:/users/mira/too-large", code=74).stderr
+        assert "cannot be copied, nothing was begun" in said
+        (laptop.project / "data" / "more").write_bytes(bytes(3 << 20))
+        laptop.does("run", "--name", "too-much", *IMAGE, "--", "true", code=74)
+        assert not (portal.home / "store" / "users" / "mira" / "code" / "too-much").exists()
+    finally:
+        portal.http.put(f"{portal.url}/api/v2/user/mira/storequota", json={"storeQuota": None})
+    laptop.does("cp", "large", "store:/users/mira/fits")
+    program = ["sh", "-c", 'ulimit -f 1000; exec "$0" cp store:/users/mira/fits here', PROGRAM]
+    done = subprocess.run(program, env=laptop.environment, cwd=laptop.project, capture_output=True, text=True)
+    assert done.returncode == 74 and "File too large" in done.stderr and done.stderr.count("\n") == 1
+    assert not list(laptop.project.glob("*here*"))

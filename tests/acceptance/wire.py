@@ -17,7 +17,7 @@ class Wire:
         self._server = server
         self._most: int | None = None
         self._changed = threading.Condition()
-        self._over = False
+        self._over = self._is_cut = False
         self._sockets: list[socket.socket] = []
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.address = "{}:{}".format(*self._listener.getsockname())
@@ -33,6 +33,15 @@ class Wire:
             self._most = None
             self._changed.notify_all()
 
+    def cut(self) -> None:
+        """The server is away: what is open breaks, and nobody gets through until ``mend``."""
+        self._is_cut = True
+        for one in self._sockets:
+            _end(one)
+
+    def mend(self) -> None:
+        self._is_cut = False
+
     def close(self) -> None:
         with self._changed:
             self._over = True
@@ -44,6 +53,9 @@ class Wire:
         with suppress(OSError):  # it is closed
             while True:
                 here, _ = self._listener.accept()
+                if self._is_cut:
+                    _end(here)
+                    continue
                 self._sockets.append(here)
                 try:
                     there = socket.create_connection(self._server, LIMIT)

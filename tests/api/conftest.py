@@ -23,7 +23,7 @@ from tests.helpers import LIMIT
 def _unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """A busy machine sends as many statements as an idle one: what is looked up now and then does not get old during a
     test. And an engine in memory is asked by a thread, to which it may give no core for long."""
-    monkeypatch.setattr(processes, "FRESH", math.inf)
+    monkeypatch.setattr(processes.seen, "seconds", math.inf)
     for remembered in (lengths.known_lengths, scores.recent_corrections):
         monkeypatch.setattr(remembered, "seconds", math.inf)
     for module, limit in ((probe, "DEADLINE"), (survey, "PATIENCE"), (gpus, "PATIENCE")):

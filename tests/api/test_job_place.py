@@ -76,7 +76,10 @@ def test_others_may_not(api: Api, bob: User, job: Job, part: str) -> None:
 def test_an_owner_changes_no_order(api: Api, alice: User, job: Job) -> None:
     make_job("alice", "first", age=20)
     status, body = put(api(alice), "position", {"before": "alice~first"})
-    assert (status, body["message"]) == (403, "Only an admin changes the order in which jobs start.")
+    assert (status, body["message"]) == (
+        403,
+        "Only an admin, or the manager of the virtual cluster, changes the order in which jobs start.",
+    )
 
 
 @pytest.mark.parametrize("state", ["RUNNING", "SUCCEEDED", "STOPPING"])

@@ -39,7 +39,13 @@ def test_what_is_given_is_kept_until_it_is_given_again(root: APIClient) -> None:
     caps = {"gpus": 2, "jobs": 5}
     logs = {"days": 30, "gigabytes": None}
     given = {"gpuGuarantee": 3, "gpuCeiling": 6, "dedicatedNodes": ["n2"], "userCaps": caps, "logRetention": logs}
-    given |= {"userPriority": 30, "shareHalfLifeHours": 0, "graceSeconds": 600, "minRunMinutes": 1440}
+    given |= {
+        "userPriority": 30,
+        "shareHalfLifeHours": 0,
+        "graceSeconds": 600,
+        "minRunMinutes": 1440,
+        "notebookMinutes": 30,
+    }
     assert put(root, "vision", vcCapacity=30, **{**given, "dedicatedNodes": []})[0] == 201
     assert put(root, "vision", vcCapacity=30, dedicatedNodes=["n2"])[0] == 201
     assert put(root, "vision", vcCapacity=40) == (201, {"message": "update vc: vision to capacity: 40 successfully"})

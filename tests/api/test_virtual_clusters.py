@@ -51,6 +51,7 @@ def test_it_shows_what_the_default_one_has_and_uses(api: Api, alice: User) -> No
             "shareHalfLifeHours": 24,
             "graceSeconds": 30,
             "minRunMinutes": 0,
+            "notebookMinutes": 120,
             "logRetention": {"days": None, "gigabytes": None},
         }
     }

@@ -74,7 +74,7 @@ def cost(browser: Browser, address: str) -> tuple[int, float]:
 def compared(bob: Browser, nodes: list[Node], monkeypatch: pytest.MonkeyPatch) -> Iterator[Costs]:
     """By address, beside a few and beside very many."""
     # What is asked now and then, whatever a page shows, does not get old meanwhile.
-    monkeypatch.setattr(processes, "FRESH", math.inf)
+    monkeypatch.setattr(processes.seen, "seconds", math.inf)
     monkeypatch.setattr(lengths.known_lengths, "seconds", math.inf)
     runs(nodes, 6)
     few = {address: cost(bob, address) for address in PAGES}

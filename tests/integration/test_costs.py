@@ -47,7 +47,7 @@ def costs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str, Callable[[
     """``costs(path, walk)`` calls ``walk`` three times: to have everything loaded, to count calls, to count
     statements. A walk that does more each time returns what to walk then."""
     # What is looked up now and then, whatever is asked, does not get old between two walks.
-    monkeypatch.setattr(processes, "FRESH", math.inf)
+    monkeypatch.setattr(processes.seen, "seconds", math.inf)
     monkeypatch.setattr(lengths.known_lengths, "seconds", math.inf)
     monkeypatch.setattr(scores.recent_corrections, "seconds", math.inf)
     table: dict[str, Costs] = json.loads(TABLE.read_text())

@@ -14,7 +14,7 @@ from django_q.signing import SignedPackage
 
 from base.core.values import milliseconds
 from base.models import User
-from jobs.forecast import errors, refresh, scores
+from jobs.forecast import errors, recent, refresh, scores
 from jobs.forecast.play import starts
 from jobs.models import Holding, Job, Prediction
 from jobs.planning.streak import streak
@@ -123,8 +123,21 @@ def test_what_earlier_forecasts_missed_is_in_the_next_one_and_the_play_is_kept_b
     one = Prediction.objects.get(job_id=waits.pk)
     assert one.vc == "default" and one.played is not None
     factor = (one.p50 - one.made) / (one.played[1] - one.made)
-    assert factor == pytest.approx(3, rel=0.05)
+    assert factor == pytest.approx(3 ** errors._LATER[1], rel=0.05)
     assert cluster.job(waits).forecast == {"p10": one.p10, "p50": one.p50, "p90": one.p90}
+
+
+def test_jobs_that_came_lately_may_come_again(cluster: Cluster) -> None:
+    """Those that run and those that wait, each with what it asked for."""
+    runs, waits = a_queue(cluster)
+    came = recent.read_arrivals(timezone.now())._came
+    assert [(job.title, job.vc, [demand.gpus for demand in job.demands]) for _, job in came] == [
+        (f"{each.username}/{each.name}", "default", [2]) for each in (runs, waits)
+    ]
+    assert [at for at, _ in came] == [cluster.job(each).created_at.timestamp() for each in (runs, waits)]
+    assert recent.read_arrivals(timezone.now() + timedelta(days=8))._came == []
+    Job.objects.update(total_tasks=recent._TASKS)
+    assert len(recent.read_arrivals(timezone.now())._came) == 1, "no more than so many tasks are read"
 
 
 def test_a_forecast_is_noted_again_only_after_a_while(cluster: Cluster) -> None:

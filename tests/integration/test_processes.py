@@ -37,7 +37,7 @@ def home(settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
     monkeypatch.setenv(processes.SUPERVISOR, str(os.getppid()))
     # Who has been seen during a test lives, and what pages know does not get old, however long it takes.
     monkeypatch.setattr(processes, "LATE", LIMIT)
-    monkeypatch.setattr(processes, "FRESH", math.inf)
+    monkeypatch.setattr(processes.seen, "seconds", math.inf)
     monkeypatch.setattr(hosts, "LATE", timedelta(seconds=LIMIT))
     processes._shown.clear()
     yield

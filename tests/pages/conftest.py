@@ -214,7 +214,7 @@ def count_queries(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], obj
     """Counts without what is asked now and then, whatever a page shows: nothing of that gets old during the test."""
     from django.test.utils import CaptureQueriesContext
 
-    monkeypatch.setattr(processes, "FRESH", math.inf)
+    monkeypatch.setattr(processes.seen, "seconds", math.inf)
     monkeypatch.setattr(lengths.known_lengths, "seconds", math.inf)
 
     def counted(act: Callable[[], object]) -> int:

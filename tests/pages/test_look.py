@@ -15,7 +15,7 @@ from django.test import Client
 from django.utils import timezone
 
 from base.accounts import tokens
-from base.accounts.providers import oidc
+from base.accounts.providers import state
 from base.accounts.providers.config import Provider
 from base.models import AuditEvent, Identity, SignInRule, User
 from clusters.engines.runtime import ContainerStatus, Phase
@@ -63,6 +63,7 @@ PAGES = [
     "/cluster/metrics",
     "/nodes/gpu-01/metrics",
     "/jobs/alice/runs/stop",
+    "/notebooks",
     "/submit?template=two-roles",
     "/submit",
     "/nodes",
@@ -80,6 +81,7 @@ ADMIN_PAGES = (
     "/vcs/nlp/delete",
     "/users",
     "/users/alice",
+    "/users/ci/tokens",
     "/account/tokens",
     "/add-node",
     "/add-cluster",
@@ -115,7 +117,10 @@ def test_it_is_accessible_and_fits_and_code_has_one_font_all_else_the_other_and_
 def test_it_is_accessible_to_admins(tab: Callable[..., Tab], admin: User, alice: User) -> None:
     a_cluster()
     VirtualCluster.objects.create(name="nlp", capacity=20, max_capacity=40)
-    tokens.issue(admin, 3600, "laptop")
+    tokens.issue(admin, 3600, "laptop", scopes="jobs:read files:read")
+    tokens.issue(admin, 3600, client="curl from 10.0.0.1")
+    User.objects.create_user("ci")
+    User.objects.filter(username="ci").update(owner="alice")
     row = {"node": "gpu-04-of-a-rather-long-name-in-rack-12", "failed": {"gpu": "It has none."}}
     AuditEvent.objects.create(actor="admin", action=run.ENDED, data={"rows": [row], "nodes": 4, "works": 3})
     shown = tab(admin)
@@ -225,7 +230,7 @@ _FONTS = """() => {
 def two_providers() -> dict[str, Provider]:
     """One of them does not answer."""
     lab = OidcProvider("https://id.lab.example/realms/lab").settings(title="Lab account (Keycloak)")
-    oidc._of(lab["lab"]).fails = "since 13:58: its certificate is not believed"
+    state._of(lab["lab"]).fails = "since 13:58: its certificate is not believed"
     return lab | OidcProvider(f"https://{LONG[:60]}.example").settings("university", title="University of Delft")
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+import requests
 from django.contrib.sessions.models import Session
 from django.test import Client
 
-from base.accounts.providers import oidc
+from base.accounts.providers import oidc, state
+from base.core.errors import ProviderUnavailable
 from base.models import AuditEvent, FormerUser, Identity, SignInRule, User
 from tests.conftest import PASSWORD
 from tests.helpers import until
@@ -22,8 +25,9 @@ Browse = Callable[[User | None], Client]
 
 
 @pytest.fixture
-def lab(db: None, settings: Any) -> Iterator[OidcProvider]:
-    """A provider that lets everybody in, as mira unless a test says otherwise."""
+def lab(db: None, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[OidcProvider]:
+    """A provider that lets everybody in, as mira unless a test says otherwise, and that is asked again at once."""
+    monkeypatch.setattr(state, "PAUSE", 0.0)
     SignInRule.objects.create(place=1, provider="lab")
     with oidc_provider() as provider:
         settings.SIGN_IN = provider.settings()
@@ -62,6 +66,34 @@ def test_who_is_new_gets_an_account_without_a_password_and_is_no_admin(client: C
     assert client.get("/login").context["last"].name == "lab"
     assert sign_in(client, lab).headers["Location"] == "/"
     assert User.objects.count() == 1
+
+
+def test_it_signs_in_at_a_provider_of_others(client: Client, lab: OidcProvider, settings: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Authlib tells who uses its older names
+        import oidc_provider_mock as other
+
+        claims = {"preferred_username": "Mira.Tan", "groups": ["vision"], "email": "m@lab.example"}
+        with other.run_server_in_thread(
+            user_claims=[other.User(sub="42", claims=claims)], require_nonce=True
+        ) as server:
+            settings.SIGN_IN = lab.settings(issuer=f"http://localhost:{server.server_port}")
+            there = requests.Session()
+            answer = there.post(client.get("/sign-in/lab").headers["Location"], {"sub": "42"}, allow_redirects=False)
+            back = answer.headers["Location"]
+            assert client.get(back).status_code == 302
+            kept = Identity.objects.get()
+            assert (kept.user.username, kept.user.email, kept.subject, kept.groups) == (
+                "Mira.Tan",
+                "",
+                "42",
+                ["vision"],
+            )
+            refused = {"sub": "42", "action": "deny"}
+            answer = there.post(client.get("/sign-in/lab").headers["Location"], refused, allow_redirects=False)
+            client.post("/logout")
+            assert "access_denied" in answer.headers["Location"]
+            assert told(client.get(answer.headers["Location"]))
 
 
 def test_it_asks_with_pkce_and_a_state_and_a_nonce_that_are_new_each_time(client: Client, lab: OidcProvider) -> None:
@@ -203,6 +235,26 @@ def test_a_provider_that_is_broken_is_told_so_on_its_button_until_it_answers(
     assert says not in client.get("/login").content.decode()
 
 
+def test_an_answer_that_somebody_made_up_is_no_fault_of_the_provider(client: Client, lab: OidcProvider) -> None:
+    state_ = parse_qs(urlsplit(client.get("/sign-in/lab").headers["Location"]).query)["state"][0]
+    lab.lies["answers"] = {"/token": (400, '{"error": "invalid_request"}')}
+    answer = client.get("/sign-in/lab/back", {"state": state_, "code": ""})
+    assert told(answer) == "Lab account does not take this sign-in: invalid_request. Begin again."
+    assert "fails since" not in client.get("/login").content.decode()
+
+
+def test_one_that_does_not_answer_is_left_alone_for_a_while(
+    client: Client, lab: OidcProvider, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    monkeypatch.setattr(state, "PAUSE", 3600.0)
+    lab.lies["answers"] = {"/.well-known/openid-configuration": (500, "{}")}
+    says = [told(client.get("/sign-in/lab")) for _ in range(3)]
+    assert len(set(says)) == 1 and len(lab.asked) == 1
+    lab.lies.clear()
+    state.forget(settings.SIGN_IN["lab"])
+    assert client.get("/sign-in/lab").status_code == 302
+
+
 def test_a_provider_that_is_another_or_refuses_the_portal(client: Client, lab: OidcProvider, settings: Any) -> None:
     lab.lies["addresses"] = {"issuer": "http://elsewhere"}
     assert "it calls itself http://elsewhere, the settings" in told(client.get("/sign-in/lab"))
@@ -210,21 +262,21 @@ def test_a_provider_that_is_another_or_refuses_the_portal(client: Client, lab: O
     settings.SIGN_IN = lab.settings(client_secret="another")
     assert "it refuses this portal (401, invalid_client)" in told(sign_in(client, lab))
     settings.SIGN_IN = lab.settings(issuer="http://127.0.0.1:1")
-    assert "nothing that can be read comes back" in told(client.get("/sign-in/lab"))
+    assert "it cannot be reached" in told(client.get("/sign-in/lab"))
 
 
 def test_one_that_hangs_holds_up_few_and_not_for_long(
     lab: OidcProvider, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(oidc, "TIMEOUT", 0.2)
-    monkeypatch.setattr(oidc, "TURN", 0.01)
-    monkeypatch.setattr(oidc, "AT_ONCE", 1)
+    monkeypatch.setattr(state, "TURN", 0.01)
+    monkeypatch.setattr(state, "AT_ONCE", 1)
     lab.lies["hold"] = threading.Event()
     provider = settings.SIGN_IN["lab"]
     try:
-        with pytest.raises(oidc.ProviderUnavailable, match="it is too slow"):
+        with pytest.raises(ProviderUnavailable, match="it is too slow"):
             oidc.measure(provider)
-        with oidc._turn(provider), pytest.raises(oidc.ProviderUnavailable, match="others wait for it already"):
+        with state.turn(provider), pytest.raises(ProviderUnavailable, match="others wait for it already"):
             oidc.measure(provider)
     finally:
         lab.lies["hold"].set()

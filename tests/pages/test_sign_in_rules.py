@@ -13,7 +13,7 @@ from base.models import AuditEvent, Identity, SignInRule, User
 from clusters.models import VirtualCluster
 from clusters.users import entry, services
 from tests.integration.test_entry import said
-from tests.oidc_provider import OidcProvider, oidc_provider
+from tests.oidc_provider import SECRET, OidcProvider, oidc_provider
 
 pytestmark = pytest.mark.django_db
 Browse = Callable[[User | None], Client]
@@ -74,7 +74,7 @@ def test_a_rule_is_written_shown_changed_moved_and_removed(browse: Browse, admin
     [
         ({"priority": "high"}, "Highest priority: give a whole number, or nothing."),
         ({"priority": "101"}, "The highest priority is a whole number from 0 to 100, or nothing."),
-        ({"role": "admin", "group": ""}, "A rule that makes admins names a provider and a group"),
+        ({"role": "admin", "group": ""}, "A rule that gives a role names a provider and a group"),
         ({"role": "king"}, "There is no role king."),
         ({"vcs": "gone"}, "Virtual cluster gone not found."),
         ({"provider": "x" * 400}, "There is no provider"),
@@ -140,7 +140,7 @@ def test_a_provider_is_tested(browse: Browse, admin: User, lab: OidcProvider) ->
     lab.lies["answers"] = {"/keys": (200, '{"keys": 1}')}
     client.post("/admin/sign-in", {"test": "lab"})
     page = text(client.get("/admin/sign-in"))
-    assert "Lab account cannot sign anybody in now: its keys cannot be read." in page
+    assert "Lab account cannot sign anybody in: its keys cannot be read." in page
     assert "fails since" in page
     assert client.post("/admin/sign-in", {"test": "nowhere", "raise": "x"}).status_code == 302
 
@@ -150,5 +150,5 @@ def test_no_page_shows_a_secret(browse: Browse, admin: User, lab: OidcProvider, 
     Identity.objects.create(user=admin, provider="gone", issuer="x", subject="y", seen_at=now, groups=["<b>"])
     client = browse(admin)
     for path in ("/admin/sign-in", "/account", "/login", "/admin/sign-in?provider=lab&user=admin"):
-        assert "secret of the client" not in client.get(path).content.decode()
-    assert "secret of the client" not in repr(settings.SIGN_IN)
+        assert SECRET not in client.get(path).content.decode()
+    assert SECRET not in repr(settings.SIGN_IN)

@@ -51,7 +51,7 @@ def upload(client: Client, content: str | bytes, name: str = "people.csv") -> ob
 
 @pytest.mark.parametrize("path", ["/users", "/users/alice", "/users/alice/delete", "/users?template=csv"])
 def test_it_is_for_admins(browse: Browse, alice: User, path: str) -> None:
-    for answer in (browse(alice).get(path), browse(alice).post(path, {"action": "add", "admin": "1"})):
+    for answer in (browse(alice).get(path), browse(alice).post(path, {"action": "add", "role": "admin"})):
         assert answer.status_code == 403
     assert browse(None).get(path).headers["Location"].startswith("/login?next=")
     alice.refresh_from_db()
@@ -244,7 +244,7 @@ def test_it_makes_an_admin_and_takes_the_role_away(
 ) -> None:
     VcGrant.objects.create(vc=nlp, username="alice")
     client = browse(admin)
-    client.post("/users/alice", edit(admin="1", vcs=["nlp"]))
+    client.post("/users/alice", edit(role="admin", vcs=["nlp"]))
     alice.refresh_from_db()
     assert alice.is_admin
     assert 'name="with_vcs"' not in text(client, "/users/alice")
@@ -265,7 +265,7 @@ def test_the_last_admin_keeps_the_role(browse: Browse, admin: User, alice: User)
 
 
 def test_nobody_disables_himself_or_changes_his_password_here(browse: Browse, admin: User) -> None:
-    browse(admin).post("/users/admin", {"admin": "1", "password": SECRET})
+    browse(admin).post("/users/admin", {"role": "admin", "password": SECRET})
     admin.refresh_from_db()
     assert admin.is_active
     assert not admin.check_password(SECRET)
@@ -375,7 +375,7 @@ def test_an_admin_adds_edits_and_deletes_in_a_browser(tab: Callable[..., Tab], a
     page.fill("#u-password", SECRET)
     page.get_by_role("button", name="Add user").click()
     page.get_by_role("link", name="Edit lena").click()
-    page.get_by_label("Admin: may use").check()
+    page.get_by_role("radio", name="admin May use").check()
     page.get_by_role("button", name="Save lena").click()
     expect(page.locator("main")).to_contain_text("lena was saved.")
     User.objects.filter(username="lena").update(is_admin=False)

@@ -19,6 +19,9 @@ def objection(operation: Operation, app: str, before: ProjectState, new: set[tup
     """Empty when it only adds. ``new``: models (app, name) that the release before does not have."""
     if isinstance(operation, _HARMLESS):
         return ""
+    if isinstance(operation, ops.SeparateDatabaseAndState):
+        parts = (*operation.database_operations, *operation.state_operations)
+        return next((said for each in parts if (said := objection(each, app, before, new))), "")
     name = str(getattr(operation, "model_name", "")).lower()
     if (app, name) in new:
         return ""

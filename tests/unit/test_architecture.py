@@ -37,6 +37,7 @@ PURE = (
     "clusters/placement/",
     "jobs/config/",
     "jobs/planning/",
+    "base/roles.py",
     "jobs/checking/plan.py",
     "clusters/engines/attach.py",
     "clusters/engines/docker/stats.py",

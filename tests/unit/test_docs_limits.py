@@ -9,8 +9,10 @@ import pytest
 from django.conf import settings
 
 from base.accounts import budget, services
+from base.accounts.providers import config
 from clusters.nodes import snapshots
 from clusters.placement.shares import USUAL_GRACE
+from clusters.users import entry_rules
 from clusters.vcs.rules import MOST_GRACE
 from jobs.config import extras, problems, spec
 from jobs.config.sweep import parameters
@@ -20,7 +22,10 @@ from jobs.planning.streak import MOST
 from jobs.submitting import drafts, sweeps, templates
 from jobs.web_pages import rights
 from portal.files import tars
+from portal.sign_in.views import HOURS
+from portal.terminal import tunnel
 from portal.web_pages import api
+from portal.webhdfs import unpacking
 
 USE = Path(settings.BASE_DIR) / "docs" / "use"
 ROWS = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|", (USE / "limits.md").read_text(), re.MULTILINE))
@@ -43,9 +48,11 @@ ROWS = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|", (USE / "limits.md").read_te
         ("drafts", (drafts.MOST, drafts.KEPT.days)),
         ("templates", (templates.MOST,)),
         ("wrong passwords", (settings.AXES_FAILURE_LIMIT,)),
+        ("hours until who came", (HOURS,)),
         ("API tokens", (services.MOST_TOKENS, services.MOST_TOKEN_DAYS)),
         ("public ssh keys", (services.MOST_KEYS,)),
         ("terminals at once", (settings.TERMINALS,)),
+        ("connections to ports", (tunnel.MOST,)),
         ("seconds without a key", (settings.TERMINAL_IDLE,)),
         ("failed tasks that are kept", (snapshots.MOST, settings.REWIND)),
         ("MB that such a task", (settings.REWIND_MB,)),
@@ -53,6 +60,7 @@ ROWS = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|", (USE / "limits.md").read_te
         ("seconds for which a container", (settings.DEBUG_HOLD,)),
         ("bytes of a code folder", (settings.CODE_LIMIT,)),
         ("GB of a folder", (tars.LARGEST >> 30,)),
+        ("files and folders of a tar", (unpacking.MOST, unpacking.LARGEST >> 30)),
         ("processes and threads", (settings.TASK_PIDS,)),
         ("people, virtual clusters and links", (rights.MOST_SHARES,)),
         ("attempts in a row", (MOST,)),
@@ -66,6 +74,11 @@ ROWS = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|", (USE / "limits.md").read_te
 def test_the_table_has_the_number_that_holds(begins: str, numbers: tuple[int, ...]) -> None:
     [told] = [number for what, number in ROWS.items() if what.startswith(begins)]
     assert tuple(int(each.replace(",", "")) for each in re.findall(r"[\d,]*\d", told)) == numbers
+
+
+def test_the_page_of_sign_in_has_the_limits_of_admins() -> None:
+    told = (USE.parent / "run" / "sign-in.md").read_text()
+    assert f"There may be {entry_rules.MOST} rules" in told and f"name {config.MOST} providers" in told
 
 
 def test_it_tells_what_of_each_job_counts() -> None:

@@ -4,12 +4,14 @@ tests/acceptance/test_examples.py."""
 from __future__ import annotations
 
 import importlib.util
+import io
 import json
 import shutil
 import signal
 import struct
 import subprocess
 import sys
+import tarfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +19,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
+from typing import Any, cast
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
@@ -37,6 +40,7 @@ class Gateway(ThreadingHTTPServer):
         self.faults: list[str] = []
         self.asked: list[str] = []
         self.connections = 0
+        self.is_earlier = False  # of a release that knows no UNPACK
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -65,7 +69,14 @@ class Handler(BaseHTTPRequestHandler):
     def do_PUT(self) -> None:
         if not self._has_fault():
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            self.server.files[unquote(urlsplit(self.path).path).removeprefix("/webhdfs/v1")] = body
+            path, files = unquote(urlsplit(self.path).path).removeprefix("/webhdfs/v1"), self.server.files
+            if "op=UNPACK" not in self.path:
+                files[path] = body
+            elif self.server.is_earlier:
+                return self._refuse(400, "Invalid value for webhdfs parameter 'op'")
+            else:
+                with tarfile.open(fileobj=io.BytesIO(body)) as tar:
+                    files |= {f"{path}/{each.name}": cast(Any, tar.extractfile(each)).read() for each in tar}
             self._answer(201, b"")
 
     def _status(self, path: str, name: str) -> dict[str, object]:
@@ -288,7 +299,9 @@ def _checksum(data: bytes) -> bytes:
     return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
 
 
-def test_many_files_share_few_connections(gateway: Gateway, store: ModuleType) -> None:
+@pytest.mark.parametrize("is_earlier", [False, True])
+def test_many_files_share_few_connections(gateway: Gateway, store: ModuleType, is_earlier: bool) -> None:
+    gateway.is_earlier = is_earlier
     gateway.files = {f"/many/{number}": b"%d" % number for number in range(60)}
     store.get("/many", "many")
     store.put("many", "/again")

@@ -158,11 +158,12 @@ def test_when_the_time_is_over_what_was_played_counts_if_it_is_enough(rounds: in
 
 
 def test_where_the_time_is_short_the_first_jobs_get_times_and_those_behind_them_a_bound() -> None:
-    """Each draw is played for its part of the time: here for three rounds of turns."""
+    """Each draw is played for its part of the time: here for four rounds of turns, the second one for three, as after
+    the first it is asked how long that took."""
     asked = iter(range(10**6))
     jobs = [waiting(id) for id in range(2, 12)]
     found = starts(
-        jobs, Scene(now=NOW, **busy()), lambda _: [HOUR] * DRAWS, lambda: next(asked) / (4 * play.LEAST_DRAWS)
+        jobs, Scene(now=NOW, **busy()), lambda _: [HOUR] * DRAWS, lambda: next(asked) / (5 * play.LEAST_DRAWS)
     )
     assert list(found.spreads) == [2, 3]
     assert set(found.not_before) == set(range(4, 12))

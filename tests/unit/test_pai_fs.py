@@ -297,20 +297,6 @@ class Asked:
         self.calls.append("create")
 
 
-def test_each_small_file_takes_one_request(tmp_path: Path) -> None:
-    (tmp_path / "code").mkdir()
-    for number in range(20):
-        (tmp_path / "code" / f"{number}.py").write_text("x")
-    portal = Asked({"/users/mira": True})
-    far: Any = RemotePlace("/users/mira", cast(Remote, portal))
-    copy(LocalSide(str(tmp_path / "code")), far, contents=False, recursive=True, force=False, progress=Silent())
-    assert portal.calls.count("create") == 20 and len(portal.calls) <= 25, portal.calls
-    taken: Any = RemotePlace("/users/mira", cast(Remote, Asked({"/users/mira": True, "/users/mira/code": True,
-                                                          "/users/mira/code/7.py": False})))  # fmt: skip
-    with pytest.raises(PaiFsError, match=r"7\.py exists already"):
-        copy(LocalSide(str(tmp_path / "code")), taken, contents=False, recursive=True, force=False, progress=Silent())
-
-
 class Limited(LocalSide):
     """A folder that stands for a store: its user's quota has ``room``, and it may be full all the same."""
 

@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clusters.placement.shares import Right, pool_totals, quotas
-from jobs.planning.queue.users.lines import UserLines, WaitingLines
-from jobs.planning.queue.users.shares import UserShares
+from jobs.planning.queue.users.shares import UserLines, UserShares, WaitingLines
 from jobs.planning.queue.users.used_lately import UsedLately, after_use, counts
 from jobs.planning.turns import Move, Turn, turns
 from tests.unit.queue_model import NOW, Play, Played, node, shape

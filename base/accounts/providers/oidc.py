@@ -11,29 +11,25 @@ import hmac
 import json
 import re
 import secrets
-import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote_plus, urlencode
 
 import jwt
 import requests
 import urllib3
-from django.utils import timezone
 
 from base.accounts.providers.config import Provider
 from base.accounts.providers.said import Said, claim, said_by
-from base.core.errors import NotLetIn, ProviderUnavailable
+from base.accounts.providers.state import broken, turn, works
+from base.core.errors import NotLetIn
 
 TIMEOUT = 5.0  # seconds that a provider may take to connect, and between two pieces of its answer
 DEADLINE = 10.0  # seconds for the whole of an answer
 SKEW = 60  # seconds by which its clock and ours may differ
-AT_ONCE = 4  # threads that ask one provider
-TURN = 1.0  # seconds that others wait for their turn
 FRESH = 3600.0  # seconds for which its addresses and keys are believed
 _ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
 _MOST = 1_000_000  # bytes of an answer
@@ -54,14 +50,12 @@ class Begun:
 
 
 @dataclass(slots=True)
-class _State:
-    """What this process knows of a provider."""
+class _Found:
+    """What a provider has said of itself."""
 
-    turns: threading.BoundedSemaphore
     addresses: Mapping[str, Any] | None = None
     keys: Mapping[str, Any] | None = None
     at: float = 0.0  # time.monotonic() when the addresses were read
-    fails: str = ""  # since when and why; empty while it answers
 
 
 def address(provider: Provider, begun: Begun, back: str) -> str:
@@ -108,14 +102,9 @@ def measure(provider: Provider) -> int:
     return round((time.monotonic() - began) * 1000)
 
 
-def fails(provider: Provider) -> str:
-    """Since when and why it does not answer, as this process knows; empty while it does."""
-    return _of(provider).fails
-
-
 @cache
-def _of(provider: Provider) -> _State:
-    return _State(threading.BoundedSemaphore(AT_ONCE))
+def _of(provider: Provider) -> _Found:
+    return _Found()
 
 
 def _addresses(provider: Provider) -> Mapping[str, Any]:
@@ -125,9 +114,9 @@ def _addresses(provider: Provider) -> Mapping[str, Any]:
         status, found = _ask(provider, "GET", url)
         needed = ("authorization_endpoint", "token_endpoint", "jwks_uri")
         if status != 200 or not all(isinstance(found.get(name), str) for name in needed):
-            raise _broken(provider, f"{url} is no OpenID configuration")
+            raise broken(provider, f"{url} is no OpenID configuration")
         if found.get("issuer") != provider.issuer:
-            raise _broken(provider, f"it calls itself {str(found.get('issuer'))[:200]}, the settings {provider.issuer}")
+            raise broken(provider, f"it calls itself {str(found.get('issuer'))[:200]}, the settings {provider.issuer}")
         known.addresses, known.keys, known.at = found, None, time.monotonic()
     return known.addresses
 
@@ -141,19 +130,21 @@ def _redeem(provider: Provider, begun: Begun, back: str, code: str) -> Mapping[s
         "code_verifier": begun.verifier,
         "client_id": provider.client_id,
     }
-    methods = addresses.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
     basic = None
-    if provider.client_secret and "client_secret_basic" in methods:
-        basic = (provider.client_id, provider.client_secret)
-    elif provider.client_secret:
+    if provider.client_secret and "client_secret_post" in (
+        addresses.get("token_endpoint_auth_methods_supported") or ()
+    ):
         form["client_secret"] = provider.client_secret
+    elif provider.client_secret:  # RFC 6749, 2.3.1: as in a form
+        basic = (quote_plus(provider.client_id), quote_plus(provider.client_secret))
     status, tokens = _ask(provider, "POST", addresses["token_endpoint"], data=form, auth=basic)
     if status == 200:
         return tokens
     error = _code(tokens.get("error"))
-    if error == "invalid_grant":
-        raise NotLetIn(f"{provider.title} does not take this sign-in: it was used before, or is too old. Begin again.")
-    raise _broken(provider, f"it refuses this portal ({status}, {error})")
+    if status >= 500 or error in ("invalid_client", "unauthorized_client"):
+        raise broken(provider, f"it refuses this portal ({status}, {error})")
+    used = "it was used before, or is too old" if error == "invalid_grant" else error
+    raise NotLetIn(f"{provider.title} does not take this sign-in: {used}. Begin again.")
 
 
 def _claims(provider: Provider, token: str, nonce: str) -> dict[str, Any]:
@@ -198,17 +189,17 @@ def _keys(provider: Provider, *, anew: bool) -> list[jwt.PyJWK]:
         status, known.keys = _ask(provider, "GET", addresses["jwks_uri"])
         if status != 200:
             known.keys = None
-            raise _broken(provider, "its keys cannot be read")
+            raise broken(provider, "its keys cannot be read")
     try:
         return jwt.PyJWKSet.from_dict(dict(known.keys or {})).keys
     except (jwt.PyJWTError, ValueError, TypeError, KeyError):
         known.keys = None
-        raise _broken(provider, "its keys cannot be read") from None
+        raise broken(provider, "its keys cannot be read") from None
 
 
 def _ask(provider: Provider, method: str, url: str, **more: Any) -> tuple[int, Mapping[str, Any]]:
     """The status and the object of the answer; no redirect is followed. Raises ProviderUnavailable."""
-    with _turn(provider) as known:
+    with turn(provider):
         until = time.monotonic() + DEADLINE
         try:
             with requests.request(
@@ -224,37 +215,25 @@ def _ask(provider: Provider, method: str, url: str, **more: Any) -> tuple[int, M
                 while piece := answer.raw.read1(65_536, decode_content=True):
                     body += piece
                     if len(body) > _MOST or time.monotonic() > until:
-                        raise _broken(provider, "its answer takes too long")
+                        raise broken(provider, "its answer takes too long")
                 found = json.loads(body or b"{}")
         except requests.exceptions.SSLError:
-            raise _broken(provider, "its certificate is not believed") from None
+            raise broken(provider, "its certificate is not believed") from None
         except (OSError, ValueError, urllib3.exceptions.HTTPError) as error:  # of requests, of JSON, of a body
-            slow = isinstance(error, (requests.Timeout, urllib3.exceptions.TimeoutError))
-            raise _broken(provider, "it is too slow" if slow else "nothing that can be read comes back") from None
+            raise broken(provider, _why(error)) from None
         if not isinstance(found, dict):
-            raise _broken(provider, "nothing that can be read comes back")
+            raise broken(provider, _why(None))
         if answer.status_code == 200:
-            known.fails = ""
+            works(provider)
         return answer.status_code, found
 
 
-@contextmanager
-def _turn(provider: Provider) -> Iterator[_State]:
-    known = _of(provider)
-    if not known.turns.acquire(timeout=TURN):
-        raise ProviderUnavailable(f"{provider.title} is slow, and others wait for it already. Try again in a minute.")
-    try:
-        yield known
-    finally:
-        known.turns.release()
-
-
-def _broken(provider: Provider, why: str) -> ProviderUnavailable:
-    known = _of(provider)
-    known.fails = known.fails or f"since {timezone.localtime():%H:%M}: {why}"
-    return ProviderUnavailable(
-        f"{provider.title} cannot sign anybody in now: {why}. Try again later, or tell the admin."
-    )
+def _why(error: Exception | None) -> str:
+    if isinstance(error, (requests.Timeout, urllib3.exceptions.TimeoutError)):
+        return "it is too slow"
+    if isinstance(error, requests.ConnectionError):
+        return "it cannot be reached"
+    return "nothing that can be read comes back"
 
 
 def _code(error: object) -> str:

@@ -37,7 +37,7 @@ def said_by(provider: Provider, claims: Mapping[str, Any]) -> Said:
     subject, email = str(claims.get("sub") or ""), str(claims.get("email") or "")
     if not subject or len(subject) > LONGEST or "\x00" in subject:
         raise NotLetIn(f"{provider.title} does not say who you are: its answer has no sub. Tell the admin.")
-    if "groups" in (claims.get("_claim_names") or {}):
+    if provider.groups in (claims.get("_claim_names") or {}):
         raise NotLetIn(
             f"You are in so many groups that {provider.title} names none of them. "
             "Its admin can have it send only those that are assigned to this application."

@@ -53,6 +53,14 @@ class Writes:
         with room.given_back_on_error():
             return _LimitedAppend(self.store.begin_append(path), room)
 
+    def room(self, folder: str, size: int) -> Room | None:
+        """Room for ``size`` bytes of files that are written below the folder past this; None where there is no limit.
+        Raises QuotaExceeded."""
+        room = self._room(folder)
+        if room is not None:
+            room.reach(size)
+        return room
+
     def require_room(self, path: str, size: int) -> None:
         """QuotaExceeded where ``size`` bytes more, as many as will be written below the path, do not fit now."""
         if room := self._room(path):
@@ -75,14 +83,14 @@ class Writes:
         self.store.delete(path, recursive=recursive)
         self._outdate(path)
 
-    def _room(self, path: str) -> _Room | None:
+    def _room(self, path: str) -> Room | None:
         """None where there is no limit."""
         owner = rules.owner_of(path, self.accounts)
         limit = limit_of(owner) if owner else None
         if limit is None:
             drop_count(owner)
             return None
-        return _Room(use_of(owner, self.store), limit, owner)
+        return Room(use_of(owner, self.store), limit, owner)
 
     def _size(self, path: str) -> int:
         there = find(self.store, path)
@@ -117,7 +125,7 @@ class Writes:
 
 
 @dataclass(slots=True)
-class _Room:
+class Room:
     """What one write takes of a user's quota."""
 
     use: QuotaUse
@@ -163,7 +171,7 @@ class _Limited:
     """A Writing that takes room for every piece before it is added. ``replaced`` tells the size of the file whose place
     it takes."""
 
-    def __init__(self, inner: Writing, room: _Room, replaced: Callable[[], int]) -> None:
+    def __init__(self, inner: Writing, room: Room, replaced: Callable[[], int]) -> None:
         self._inner, self._room, self._replaced, self._size = inner, room, replaced, 0
 
     def add(self, piece: bytes) -> None:
@@ -187,7 +195,7 @@ class _LimitedAppend(_Limited):
     """As HDFS has it, what was appended stays when the rest does not come or has no room: others may have appended
     behind it. Where a store does not keep it, the next count says so."""
 
-    def __init__(self, inner: Writing, room: _Room) -> None:
+    def __init__(self, inner: Writing, room: Room) -> None:
         super().__init__(inner, room, lambda: 0)
 
     def drop(self) -> None:

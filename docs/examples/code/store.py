@@ -17,6 +17,8 @@ import os
 import shutil
 import signal
 import sys
+import tarfile
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -29,6 +31,8 @@ T = TypeVar("T")
 PATIENCE = 60  # seconds for which a store that is down is tried again
 PAUSE = 5  # seconds between two looks at what has changed
 AT_ONCE = 8  # files that are on their way
+FEW = 4  # files from which on they go to the store together
+MOST, TOGETHER = 1000, 64 << 20  # files of one request, and their bytes
 
 
 class StoreError(Exception):
@@ -169,15 +173,48 @@ def _begins_with(new: BinaryIO, local: Path) -> bool:
 
 
 def _put_files(local: str | Path, remote: str, names: Iterable[str]) -> None:
-    _each(names, lambda name: _put_file(Path(local, name) if name else Path(local), _join(remote, name)))
+    left = list(names)
+    while len(left) >= FEW:
+        some = _up_to(Path(local), left)
+        if not _put_together(Path(local), remote, some):
+            break
+        left = left[len(some) :]
+    _each(left, lambda name: _put_file(Path(local, name) if name else Path(local), _join(remote, name)))
+
+
+def _up_to(local: Path, names: list[str]) -> list[str]:
+    """The first of the names, as many as go into one request: at least one."""
+    room = TOGETHER
+    for at, name in enumerate(names[:MOST]):
+        room -= Path(local, name).stat().st_size
+        if room < 0:
+            return names[: at or 1]
+    return names[:MOST]
+
+
+def _put_together(local: Path, remote: str, names: list[str]) -> bool:
+    """Put these files as one tar. False where that cannot be done, as with an older portal."""
+    with tempfile.TemporaryFile() as body:
+        try:
+            with tarfile.open(fileobj=body, mode="w", format=tarfile.PAX_FORMAT, dereference=True) as tar:
+                for name in names:
+                    tar.add(Path(local, name), name)
+            _patiently(remote, lambda: _send_whole(body, remote, {"op": "UNPACK", "overwrite": "true"}))
+        except (OSError, StoreError):
+            return False
+    return True
+
+
+def _send_whole(content: BinaryIO, remote: str, query: dict[str, str]) -> None:
+    content.seek(0)
+    with _asked("PUT", remote, query, content) as answer:
+        answer.read()
 
 
 def _put_file(local: Path, remote: str) -> None:
     def once() -> None:
         with local.open("rb") as content:
-            query = {"op": "CREATE", "overwrite": "true", "data": "true"}
-            with _asked("PUT", remote, query, content) as answer:
-                answer.read()
+            _send_whole(content, remote, {"op": "CREATE", "overwrite": "true", "data": "true"})
 
     _patiently(remote, once)
 

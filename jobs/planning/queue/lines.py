@@ -21,17 +21,17 @@ from jobs.planning.queue.idling.rule import Idling
 from jobs.planning.queue.reservations import Reservation
 from jobs.planning.queue.scene import JobT, Runner, Scene, SchedulableJob
 from jobs.planning.queue.sentences import beside_reservations, missing
-from jobs.planning.queue.users.lines import (
+from jobs.planning.queue.users.shares import (
     BY_AGE,
     Line,
     PlacesInLine,
     UserLines,
+    UserShares,
     WaitingLines,
     in_one,
     is_ending,
     users_of,
 )
-from jobs.planning.queue.users.shares import UserShares
 
 
 def in_order(waiting: Sequence[JobT]) -> list[JobT]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import chain
 from operator import itemgetter
 
 from clusters.placement.fit import Demand, Placement
@@ -25,7 +26,7 @@ def place(line: VcQueue[JobT], job: JobT, free: FreeNodes) -> tuple[Sequence[Pla
     """Places that keep the ceiling; and, where there are none for that reason, the resources above it."""
     above: list[str] = []
     withheld = line.queue.scene.appointed.withheld(job)
-    for demands in (job.demands, *line.queue.typed(job.demands, line.quota.ceiling, line.use)):
+    for demands in chain((job.demands,), line.queue.typed(job.demands, line.quota.ceiling, line.use)):
         placements = free.place(demands, job.salt, job.avoid, job.vc, withheld)
         if placements is None:
             continue

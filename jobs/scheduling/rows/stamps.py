@@ -12,7 +12,7 @@ before it knows any parameter. Indexes: job_live, task_leftover.
 
 from __future__ import annotations
 
-from django.db import connection
+from base.core.bulk import text_of
 
 _JOB = (
     *("j.id", "j.state", "j.execution", "j.attempt_number"),
@@ -37,7 +37,7 @@ class Stamps:
     """The stamps of one kind of rows, and which of them are others than those that were last ``taken``."""
 
     def __init__(self, columns: tuple[str, ...], rows: str) -> None:
-        self._columns, self._rows = f"({', '.join(columns)})", rows
+        self._columns, self._rows = ", ".join(columns), rows
         self._taken: tuple[str, frozenset[str]] = "", frozenset()
         self._now = self._taken
         self.changed: dict[int, str] = {}  # by id, in their order: rows that are new or differ
@@ -45,7 +45,7 @@ class Stamps:
 
     def read(self) -> bool:
         """Read them as they are now, and return whether any differs."""
-        (before, known), text = self._taken, self._read()
+        (before, known), text = self._taken, text_of(self._columns, self._rows)
         self.changed, self.gone, self._now = {}, set(), self._taken
         if text != before:
             stamps = frozenset(text[1:-1].split("],[") if text else ())
@@ -57,14 +57,6 @@ class Stamps:
     def take(self) -> None:
         """What differed was read, and is known."""
         self._taken = self._now
-
-    def _read(self) -> str:
-        join = "string_agg(CAST(json_build_array{} AS text), ',')"
-        if connection.vendor == "sqlite":
-            join = "group_concat(json_array{})"
-        with connection.cursor() as cursor:
-            cursor.execute(f"SELECT {join.format(self._columns)} {self._rows}")
-            return str(cursor.fetchone()[0] or "")
 
 
 def of_jobs() -> Stamps:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from base.accounts.viewer import Viewer
+from base.accounts.viewer import Viewer, reads_all
 from clusters.models import Node, VirtualCluster
 from jobs import queries
 from portal.docs.views import titles
@@ -22,9 +22,9 @@ _PAGES = (
     *(("Virtual clusters", "/vcs"), ("Timeline", "/timeline"), ("API documents", "/api/docs"), ("Guides", "/guides")),
 )
 _OF_USERS = (("Usage", "/usage"), ("Files", "/files"), ("Account", "/account"), ("API tokens", "/account/tokens"))
-_OF_ADMINS = (
+_OF_READERS = (
     *(("Cluster", "/?as=cluster"), ("Users", "/users"), ("Audit", "/admin/audit"), ("Forecasts", "/forecasts")),
-    *(("Hosts", "/hosts"), ("Add a node", "/add-node"), ("Check the cluster", "/check-cluster")),
+    *(("Hosts", "/hosts"), ("Check the cluster", "/check-cluster")),
 )
 
 Found = list[tuple[str, str, str]]  # (name, where it leads, state of a job)
@@ -32,7 +32,8 @@ Found = list[tuple[str, str, str]]  # (name, where it leads, state of a job)
 
 def suggestions(text: str, viewer: Viewer) -> dict[str, Any]:
     """The context of lists/_near.html; three queries."""
-    pages = [*_PAGES, *(_OF_USERS if viewer.is_authenticated else ()), *(_OF_ADMINS if viewer.is_admin else ())]
+    pages = [*_PAGES, *(_OF_USERS if viewer.is_authenticated else ()), *(_OF_READERS if reads_all(viewer) else ())]
+    pages += [("Add a node", "/add-node")] if viewer.is_admin else []
     guides = [(title, f"/guides/{name}") for name, title in titles()]
     nodes = Node.objects.filter(name__icontains=text).order_by("name").values_list("name", flat=True)[:MOST]
     vcs = VirtualCluster.objects.filter(name__icontains=text).order_by("name").values_list("name", flat=True)[:MOST]

@@ -11,7 +11,7 @@ from typing import Any
 from django.db.models import Q
 from django.utils import timezone
 
-from base.accounts.viewer import Viewer, require_user
+from base.accounts.viewer import Viewer, reads_all, require_user
 from base.core import words
 from clusters.placement.fit import NodeView
 from jobs import queries, versions
@@ -47,7 +47,7 @@ class Total:
 def home_context(viewer: Viewer, *, as_cluster: bool = False) -> dict[str, Any]:
     """The context of lists/home.html. A guest sees everybody's jobs, a user their own, an admin those or what needs
     them; about twenty queries."""
-    as_cluster = as_cluster and viewer.is_admin
+    as_cluster = as_cluster and reads_all(viewer)
     shown = wall.cluster_needs(viewer) if as_cluster else _jobs(viewer)
     return {"nav": "home", "as_cluster": as_cluster, "mine": viewer.username, **shown, **cluster(viewer)}
 

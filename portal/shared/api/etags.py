@@ -16,9 +16,8 @@ from django.utils.cache import get_conditional_response
 from django.utils.deprecation import MiddlewareMixin
 from rest_framework.request import Request
 
-from base.accounts import scopes
 from base.accounts.scopes import Scope
-from base.accounts.viewer import Guest, Viewer
+from base.accounts.viewer import Guest, Viewer, require_scope
 from base.core.errors import LongshoreError
 from base.serving.bridge import REFUSAL
 from portal.shared.api.auth import user_by
@@ -114,7 +113,7 @@ def _for(scope: Scope | None, version: Version) -> Version:
 
     def checked(viewer: Viewer) -> str:
         if scope is not None:
-            scopes.require(viewer, scope)
+            require_scope(viewer, scope)
         return version(viewer)
 
     return checked

@@ -8,11 +8,11 @@ import re
 from functools import cache
 
 from django.http import HttpRequest
-from rest_framework.permissions import BasePermission
+from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 
-from base.accounts import scopes
 from base.accounts.scopes import Scope
+from base.accounts.viewer import require_scope
 from portal.shared.viewer import viewer_of
 
 # Of a route its methods (empty: all) and its path below /api/v1 and its like, with * for each name in it. A job below
@@ -53,5 +53,5 @@ class HasScope(BasePermission):
 
     def has_permission(self, request: Request, view: object) -> bool:
         if scope := needed(request):
-            scopes.require(viewer_of(request), scope)
+            require_scope(viewer_of(request), scope, reads=request.method in SAFE_METHODS)
         return True

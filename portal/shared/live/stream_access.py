@@ -68,7 +68,7 @@ def _is_welcome(request: HttpRequest, require: Callable[[Viewer], object]) -> bo
 
 def _standing(user: Any) -> tuple[Any, ...]:
     """What of the user decides what a stream shows. When it changes the stream ends, and the browser opens another."""
-    return user.pk, user.is_admin
+    return user.pk, user.role
 
 
 def _user_now(request: HttpRequest) -> Any:

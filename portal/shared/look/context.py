@@ -12,6 +12,7 @@ from django.shortcuts import redirect
 from django.utils import timezone
 from django.views.decorators.http import require_POST
 
+from base.accounts.viewer import reads_all
 from base.core import words
 from base.files.store.state import is_store_up
 from base.wakes import processes
@@ -23,9 +24,8 @@ _YEAR = 365 * 86400
 
 
 def page(request: HttpRequest) -> dict[str, Any]:
-    """{"page": {"version", "open" (guests may read jobs), "theme": "light"|"dark"|"", "is_admin",
-    "unread": notices not read,
-    "zone": "Asia/Tokyo (UTC+9)", "offset": minutes east of UTC now,
+    """{"page": {"version", "open" (guests may read jobs), "theme": "light"|"dark"|"", "is_admin", "reads_all",
+    "role", "unread": notices not read, "zone": "Asia/Tokyo (UTC+9)", "offset": minutes east of UTC now,
     "health": {"scheduler": bool, "workers": bool, "sampler": bool, "store": bool}}}"""
     now, name = timezone.localtime(), timezone.get_current_timezone_name()
     theme = request.COOKIES.get("theme", "")
@@ -35,6 +35,8 @@ def page(request: HttpRequest) -> dict[str, Any]:
             "open": settings.ANONYMOUS_READ != "none",
             "theme": theme if theme in ("light", "dark") else "",
             "is_admin": viewer_of(request).is_admin,
+            "reads_all": reads_all(viewer_of(request)),
+            "role": viewer_of(request).role,
             "unread": count_unread(viewer_of(request)),
             "zone": name if name == words.zone(now) else f"{name} ({words.zone(now)})",
             "offset": int((now.utcoffset() or timedelta(0)).total_seconds() // 60),

@@ -13,7 +13,7 @@ from whitenoise.storage import CompressedManifestStaticFilesStorage
 # Of static/css/longshore, in the order of the cascade: a later section may change what an earlier one says.
 SECTIONS = (
     *("tokens", "base", "frame", "states", "tables", "job", "log", "code", "helpers", "editor", "narrow", "files"),
-    *("log_page", "nodes", "wall", "figures", "plots", "terminal", "notices"),
+    *("log_page", "nodes", "wall", "figures", "plots", "terminal", "notebooks", "notices"),
 )
 
 

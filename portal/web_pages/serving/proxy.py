@@ -8,6 +8,7 @@ wait for whoever takes them. When a visitor loses the right to a page, whatever 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from portal.web_pages.serving.visitors import SOCKETS, OpenConnection, Visitors
 
 _WITHDRAWN = 4401  # the code with which the portal itself ends a WebSocket
 
+_TOKEN = re.compile(r"[0-9a-f]{16,64}")
 Redeem = Callable[[str, PagePlace, list[tuple[str, str]]], Awaitable[str | None]]
 
 
@@ -73,14 +75,17 @@ class Proxy:
 
     async def _enter(self, scope: Any, place: PagePlace, send: Any) -> None:
         """Takes a ticket, and leads on without it."""
-        ticket = parse_qs(scope["query_string"].decode("latin-1")).get("ticket", [""])[0]
+        query = parse_qs(scope["query_string"].decode("latin-1"))
+        ticket, token = query.get("ticket", [""])[0], query.get("token", [""])[0]
         cookie = None
         if scope["path"] == f"{place.prefix}{ENTER}" and scope["method"] == "GET" and ticket:
             cookie = await self._redeem(ticket, place, headers.cookies_of(scope["headers"]))
         if cookie is None:
             await answers.send(send, answers.used_ticket(self._setup.public_url))
             return
-        await answers.send(send, answers.entered(place, cookie, await self._first_path(place, cookie)))
+        path = await self._first_path(place, cookie)
+        path += f"?token={token}" if _TOKEN.fullmatch(token) else ""  # by which a notebook knows its owner
+        await answers.send(send, answers.entered(place, cookie, path))
 
     async def _first_path(self, place: PagePlace, cookie: str) -> str:
         """Where the page begins. A program that was started with its prefix has it wherever it is shown."""

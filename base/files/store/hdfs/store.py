@@ -43,6 +43,8 @@ class HdfsStore(Store):
     def __init__(self, urls: Sequence[str], user: str) -> None:
         self.namenode = NameNode(urls, user)
         self._folders = RecentFolders(lambda folder, owner: self.mkdirs(folder, owner=owner))
+        # Closed to all others, so that a part can have the mode of its file from the first
+        self._parts = RecentFolders(lambda folder, _: self.namenode.ask(folder, "_mkdirs", folder, permission="700"))
 
     def open_read(self, path: str, offset: int = 0, known: Entry | None = None) -> BinaryIO:
         entry = known or self.stat(path)
@@ -59,6 +61,7 @@ class HdfsStore(Store):
         if not overwrite:
             self._refuse(target, overwrite)
         self._folders.ensure(folder or "/", owner)
+        self._parts.ensure(PARTS, "")
         return New(self, path, f"{PARTS}/{uuid.uuid4().hex}{PART}", owner, mode, overwrite)
 
     def give_name(self, part: str, target: str, owner: str, overwrite: bool) -> None:
@@ -79,7 +82,7 @@ class HdfsStore(Store):
         before = self.stat(path)
         if before.is_dir:
             raise BadPath(f"{path} is a folder.")
-        return Appended(self, path, plain(path), self.send(path, plain(path), append=True), before.size)
+        return Appended(self, path, plain(path), self.send(path, plain(path)), before.size)
 
     def truncate(self, path: str, size: int) -> None:
         entry = self.stat(path)
@@ -145,12 +148,13 @@ class HdfsStore(Store):
         content = self.namenode.ask(path, "content", plain(path))
         return TreeUsage(content["length"], content["fileCount"], content["directoryCount"])
 
-    def send(self, path: str, written: str, *, append: bool = False) -> Sending:
+    def send(self, path: str, written: str, mode: int | None = None) -> Sending:
+        """Begin a new file of this mode; None adds to one that is there."""
         client = self.namenode.client
         with self.namenode.translated(path):
-            if append:
+            if mode is None:
                 return Sending("POST", client._append(written).headers["location"])
-            return Sending("PUT", client._create(written, overwrite=True, permission="600").headers["location"])
+            return Sending("PUT", client._create(written, overwrite=True, permission=f"{mode:o}").headers["location"])
 
     def entry_at(self, path: str) -> Entry:
         with self.namenode.translated(path):
@@ -221,7 +225,7 @@ class New(Appended):
     """A new file, written to a part file that gets its name in one step."""
 
     def __init__(self, store: HdfsStore, path: str, part: str, owner: str, mode: int, overwrite: bool) -> None:
-        super().__init__(store, path, part, store.send(path, part), 0)
+        super().__init__(store, path, part, store.send(path, part, mode), 0)
         self._owner, self._mode, self._overwrite = owner, mode, overwrite
         self._kept, self._touched = False, time.monotonic()
 

@@ -1,0 +1,172 @@
+"""Runs JupyterLab in a task: brings the folder from the store, puts back what changes, and ends when nobody uses it.
+
+It is sent as a part of the command, so it needs Python 3.9 and nothing else. Use is a cell that runs, what a kernel or
+a terminal prints, and a file that changes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from datetime import datetime
+from pathlib import Path
+from typing import Any, BinaryIO
+from urllib.error import HTTPError
+from urllib.parse import quote, urlencode
+from urllib.request import Request, urlopen
+
+FOLDER, IDLE = os.environ["NOTEBOOK_FOLDER"], float(os.environ["NOTEBOOK_IDLE"])
+HERE = Path(os.environ.get("NOTEBOOK_HERE", "notebooks")).absolute()
+PORT = os.environ["PAI_CONTAINER_HOST_jupyter_PORT_LIST"]
+BASE = os.environ.get("LONGSHORE_WEB_PATH_jupyter", "")
+PAUSE = float(os.environ.get("NOTEBOOK_PAUSE", "5"))  # seconds between two looks
+BEGINS = 600  # seconds that JupyterLab may take until it answers
+LAST = 20  # seconds that the last save is tried for
+AT_ONCE = 1000  # files of one request
+Versions = dict[str, str]
+ending: list[int] = []
+
+
+def store(op: str, body: BinaryIO | None = None, **query: str) -> Any:
+    with open(os.environ["LONGSHORE_WEBHDFS_TOKEN_FILE"]) as file:
+        query = {"op": op, "delegation": file.read().strip(), **query}
+    address = f"{os.environ['LONGSHORE_WEBHDFS_URL']}{quote(FOLDER)}?{urlencode(query)}"
+    headers = {} if body is None else {"Content-Length": str(os.fstat(body.fileno()).st_size)}
+    return urlopen(Request(address, body, headers, method="GET" if body is None else "PUT"), timeout=600)
+
+
+def fetch() -> None:
+    """Bring the folder; one that is not there yet is empty."""
+    try:
+        with store("PACK") as answer, tarfile.open(fileobj=answer, mode="r|") as tar:
+            for each in tar:
+                each.name = each.name.partition("/")[2]
+                if each.name and (each.isfile() or each.isdir()):
+                    tar.extract(each, HERE)
+    except HTTPError as error:
+        if error.code != 404:
+            sys.exit(f"{FOLDER} cannot be read: {said(error)}")
+
+
+def said(error: Exception) -> str:
+    if not isinstance(error, HTTPError):
+        return str(error)
+    try:
+        return str(json.load(error)["RemoteException"]["message"])
+    except (ValueError, KeyError, TypeError):
+        return f"the portal answered {error.code}"
+
+
+def versions() -> Versions:
+    found = {}
+    for path in HERE.rglob("*"):
+        try:
+            about = path.stat()
+        except OSError:
+            continue
+        if path.is_file():
+            found[path.relative_to(HERE).as_posix()] = f"{about.st_size} {about.st_mtime_ns}"
+    return found
+
+
+def save(seen: Versions) -> Versions:
+    """Put what differs from ``seen`` into the store. Returns what is there then. Raises OSError."""
+    now = versions()
+    changed = [name for name, version in now.items() if seen.get(name) != version]
+    for at in range(0, len(changed), AT_ONCE):
+        with tempfile.TemporaryFile() as body:
+            with tarfile.open(fileobj=body, mode="w", format=tarfile.PAX_FORMAT, dereference=True) as tar:
+                for name in changed[at : at + AT_ONCE]:
+                    if (HERE / name).exists():
+                        tar.add(HERE / name, name)
+            body.flush()
+            body.seek(0)
+            store("UNPACK", body, overwrite="true").close()
+    if changed and "LONGSHORE_SAVED_FILE" in os.environ:
+        Path(os.environ["LONGSHORE_SAVED_FILE"]).touch()
+    return now
+
+
+def last_use() -> float | None:
+    """When a kernel or a terminal was last used, as Jupyter says it: 0 for never; None where it does not answer."""
+    used, query = 0.0, urlencode({"token": os.environ["JUPYTER_TOKEN"], "no_track_activity": "1"})
+    for kind in ("terminals", "kernels"):
+        try:
+            with urlopen(f"http://127.0.0.1:{PORT}{BASE}/api/{kind}?{query}", timeout=10) as answer:
+                for one in json.load(answer):
+                    when = datetime.fromisoformat(one["last_activity"].replace("Z", "+00:00")).timestamp()
+                    used = max(used, time.time() if one.get("execution_state") == "busy" else when)
+        except (OSError, ValueError, KeyError):
+            if kind == "kernels":  # not everywhere there are terminals
+                return None
+    return used
+
+
+def clock(when: float) -> str:
+    return time.strftime("%H:%M UTC", time.gmtime(when))
+
+
+def watch(lab: subprocess.Popen[bytes], seen: Versions) -> Versions:
+    """Save what changes, until JupyterLab ends, nobody uses it any more, or the task is told to end. Returns what is
+    saved."""
+    began = used = time.time()
+    told, fault, answered = 0.0, "", False
+    while lab.poll() is None and not ending:
+        try:
+            now = save(seen)
+            used, seen, fault = (time.time() if now != seen else used), now, ""
+        except OSError as error:
+            if said(error) != fault:
+                fault = said(error)
+                print(f"What changed could not be saved, and is tried again: {fault}", flush=True)
+        last = last_use()
+        answered = answered or last is not None
+        if not answered and time.time() - began < BEGINS:
+            last = time.time()
+        used = max(used, last or 0.0)
+        if time.time() - used >= IDLE and not fault:
+            print(f"Nobody used it since {clock(used)}: it is saved and given back.", flush=True)
+            break
+        if time.time() - used >= IDLE / 2 and used != told:
+            print(f"Nobody used it since {clock(told := used)}. It ends at {clock(used + IDLE)}.", flush=True)
+        until = time.time() + PAUSE
+        while time.time() < until and lab.poll() is None and not ending:
+            time.sleep(0.1)
+    return seen
+
+
+def main() -> int:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda number, _: ending.append(number))
+    if shutil.which("jupyter") is None:
+        sys.exit("This image has no JupyterLab. Choose one that has it, such as longshore/run.jupyter:1.")
+    HERE.mkdir(parents=True, exist_ok=True)
+    fetch()
+    seen = versions()
+    options = ["--allow-root", "--no-browser", "--ip=0.0.0.0", f"--port={PORT}", f"--ServerApp.base_url={BASE}/"]
+    lab = subprocess.Popen(["jupyter", "lab", *options, f"--notebook-dir={HERE}"])
+    seen = watch(lab, seen)
+    code = lab.poll()
+    if code is None:
+        lab.terminate()
+    until = time.time() + LAST
+    while True:
+        try:
+            save(seen)
+            return code or 0
+        except OSError as error:
+            if time.time() > until:
+                print(f"What changed last could not be saved: {said(error)}", flush=True)
+                return 1
+            time.sleep(0.5)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

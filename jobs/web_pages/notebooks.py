@@ -1,0 +1,173 @@
+"""Notebooks: small jobs of a user's own whose web page is a tool, opened with one click and ended when nobody uses it.
+
+What was done stays in a folder of the store, and the next one of that folder begins with it.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+from django.conf import settings
+
+from base.core.errors import BadRequest, Forbidden, InvalidConfig
+from base.models import User
+from clusters.models import VirtualCluster
+from clusters.placement.fit import NodeView
+from clusters.vcs.rules import DEFAULT_VC, NOTEBOOK_MINUTES
+from jobs import queries, secrets, services
+from jobs.config.spec import JobSpec
+from jobs.forecast.outlook import outlooks
+from jobs.models import Job
+from jobs.reading import read
+from jobs.submitting.sizes import Size, size_of
+from jobs.waiting.queue import recent_queue
+from jobs.web_pages import tensorboard
+
+LAB, BOARD = "jupyter", "tensorboard"  # the tools, by the label of their port
+NAMED = "notebook-"  # how the names of these jobs begin
+MOST = 50  # of a user's notebooks that are looked at, the newest
+_TOKEN = "JUPYTER_TOKEN"  # noqa: S105 - a name
+_GPUS = (1, 2, 4)
+_LEAST = (1, 1024)  # cores and MB, where no node is known
+_SCRIPT = (Path(__file__).parent / "notebook_task.py").read_text()
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What somebody wants to open. ``folder`` is a path of the store; ``gpu_type`` is empty for any."""
+
+    tool: str = LAB
+    image: str = ""
+    vc: str = DEFAULT_VC
+    folder: str = ""
+    gpus: int = 0
+    gpu_type: str = ""
+
+    @property
+    def size(self) -> str:
+        """``2 × A100`` or ``No GPU``."""
+        return f"{self.gpus} × {self.gpu_type or 'GPU'}" if self.gpus else "No GPU"
+
+
+@dataclass(frozen=True, slots=True)
+class Notebook:
+    job: Job
+    asked: Asked
+
+
+def of(user: User) -> list[Notebook]:
+    """The user's notebooks, newest first."""
+    jobs = queries.visible_jobs().filter(username=user.username, name__startswith=NAMED).order_by("-id").defer("config")
+    found = ((job, JobSpec.from_json(job.spec)) for job in jobs[:MOST])
+    return [Notebook(job, asked) for job, spec in found if (asked := _asked(spec))]
+
+
+def usual(notebooks: Sequence[Notebook], user: User) -> Asked:
+    """What is offered at first: as last time."""
+    if notebooks:
+        return notebooks[0].asked
+    return Asked(image=settings.NOTEBOOK_IMAGE, folder=f"/users/{user.username}/notebooks")
+
+
+def sizes(user: User, asked: Asked) -> list[tuple[Asked, str, Size]]:
+    """The sizes that nodes have, each with what it has beside its GPUs and whether it would start now."""
+    nodes = recent_queue().scene.nodes
+    types = sorted({kind for node in nodes for _, kind in node.gpus})
+    offered = [replace(asked, gpus=0, gpu_type="")] + [
+        replace(asked, gpus=gpus, gpu_type=kind)
+        for kind in types
+        for gpus in _GPUS
+        if any(sum(each == kind for _, each in node.gpus) >= gpus for node in nodes)
+    ]
+    specs = [_spec(user, each, nodes) for each in offered]
+    views = outlooks(specs, user.username)
+    return [
+        (each, f"{spec.task_roles[0].cpu_number} cores, {spec.task_roles[0].memory_mb // 1024} GB",
+         size_of(each.gpus, view, each.gpus == asked.gpus and each.gpu_type == asked.gpu_type))
+        for each, spec, view in zip(offered, specs, views, strict=True)
+    ]  # fmt: skip
+
+
+def _spec(user: User, asked: Asked, nodes: Sequence[NodeView]) -> JobSpec:
+    """What would be submitted; with the usual image where the one that is asked for is no image."""
+    try:
+        return read(_lab(asked, NAMED, nodes), username=user.username)[1]
+    except InvalidConfig:
+        return read(_lab(replace(asked, image="", vc=DEFAULT_VC), NAMED, nodes), username=user.username)[1]
+
+
+def open_one(user: User, asked: Asked) -> Job:
+    """Submit it. Raises BadRequest, Forbidden for a folder that the user may not read, and what services.submit
+    raises."""
+    folder = tensorboard.path_of(asked.folder.strip())
+    if asked.tool not in (LAB, BOARD) or folder in ("", "/"):
+        raise BadRequest("Name a tool, and a folder of this portal's files, such as /users/lena/notebooks.")
+    if not tensorboard.may_read(user, folder):
+        raise Forbidden(f"You may not read {folder}, so a job of yours could not open it.")
+    asked = replace(asked, folder=folder, image=asked.image.strip() or _usual_image(asked.tool))
+    name = queries.free_name(user.username, f"{NAMED}{asked.tool}")
+    if asked.tool == LAB:
+        return services.submit(user, _lab(asked, name, recent_queue().scene.nodes))
+    config = tensorboard.config(name, folder, asked.image, asked.vc, idle=60 * idle_minutes(asked.vc))
+    return services.submit(user, {**config, "extras": {**config["extras"], "notebook": BOARD}})
+
+
+def idle_minutes(vc: str) -> int:
+    """After how many without use a notebook in this virtual cluster ends."""
+    found = VirtualCluster.objects.filter(name=vc).values_list("notebook_minutes", flat=True).first()
+    return NOTEBOOK_MINUTES if found is None else found
+
+
+def token_of(user: User, job: Job) -> str:
+    """By which the tool knows the owner; empty for others."""
+    return secrets.of(job.pk).get(_TOKEN, "") if user.username == job.username else ""
+
+
+def _usual_image(tool: str) -> str:
+    return str(settings.NOTEBOOK_IMAGE if tool == LAB else settings.TENSORBOARD_IMAGE)
+
+
+def _lab(asked: Asked, name: str, nodes: Sequence[NodeView]) -> dict[str, Any]:
+    cores, memory = _beside(asked, nodes)
+    role = {
+        "name": LAB,
+        "taskNumber": 1,
+        "cpuNumber": cores,
+        "memoryMB": memory,
+        "gpuNumber": asked.gpus,
+        "portList": [{"label": LAB, "beginAt": 0, "portNumber": 1}],
+        "command": f"export NOTEBOOK_FOLDER={shlex.quote(asked.folder)} NOTEBOOK_IDLE={60 * idle_minutes(asked.vc)}\n"
+        f"cat >/tmp/notebook.py <<'PYTHON'\n{_SCRIPT}PYTHON\nexec python3 /tmp/notebook.py",
+    }
+    config = {
+        "jobName": name,
+        "image": asked.image or settings.NOTEBOOK_IMAGE,
+        "virtualCluster": asked.vc,
+        "taskRoles": [role],
+        "extras": {"notebook": LAB, "serves": asked.folder, "graceSeconds": 30, "secrets": {_TOKEN: token_hex(24)}},
+    }
+    return {**config, "gpuType": asked.gpu_type} if asked.gpu_type else config
+
+
+def _beside(asked: Asked, nodes: Sequence[NodeView]) -> tuple[int, int]:
+    """Cores and MB: what a node has for each of its GPUs, and without one a quarter of the largest, within limits."""
+    if asked.gpus:
+        fit = [node for node in nodes if any(kind == asked.gpu_type for _, kind in node.gpus)]
+        cores, memory = min(
+            ((node.cpus / len(node.gpus), node.memory_mb / len(node.gpus)) for node in fit), default=_LEAST
+        )
+        return int(max(1, min(8, cores) * asked.gpus)), int(max(512, min(32_768, memory) * asked.gpus)) // 256 * 256
+    cores, memory = max(((node.cpus / 4, node.memory_mb / 4) for node in nodes), default=_LEAST)
+    return int(max(1, min(4, cores))), int(max(512, min(16_384, memory))) // 256 * 256
+
+
+def _asked(spec: JobSpec) -> Asked | None:
+    tool, folder, role = spec.extras.get("notebook"), spec.extras.get("serves"), spec.task_roles[0]
+    if tool not in (LAB, BOARD) or not isinstance(folder, str) or role.name != tool:
+        return None
+    return Asked(str(tool), spec.image, spec.effective_virtual_cluster, folder, role.gpu_number, spec.gpu_type or "")

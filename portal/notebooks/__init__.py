@@ -1,0 +1,1 @@
+"""Notebooks: opened with one click, found again, given back."""

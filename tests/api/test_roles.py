@@ -1,0 +1,270 @@
+"""Every address asked by every role, with bodies that would do something: who may not changes nothing of others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.db import transaction
+from django.urls import get_resolver
+
+from base.accounts import tokens
+from base.core.errors import BadRequest, Forbidden
+from base.models import User
+from base.roles import ROLES, Permission, Role
+from clusters.models import VcGrant, VirtualCluster
+from clusters.users import services as users
+from clusters.vcs import services as vcs
+from portal.page_urls import urlpatterns
+from tests import document
+from tests.api.test_answers import busy, cases  # noqa: F401 - a fixture
+from tests.cluster import Cluster
+from tests.conftest import PASSWORD
+from tests.http import ApiClient, Browser, written
+
+pytestmark = pytest.mark.django_db
+# What those who may not do more may still do with the API: sign in, and what is their own.
+EVERYBODY = {"POST /token", "POST /authn/basic/login"}
+OWN = {"POST /jobs", "PUT /jobs/{job}", "POST /sweeps"}
+OF_MANAGERS = {"PUT /virtual-clusters/{vc}/status"}
+OF_OWN_TABLES = re.compile(r"auditevent|apitoken|django_session|axes_|last_login|portal_ticket")
+ADMINS = {  # pages that only admins open, and those that auditors open too
+    *("add-node", "add-cluster", "clusters/<str:name>/edit", "clusters/<str:name>/remove"),
+    *("nodes/<node:name>/edit", "nodes/<node:name>/remove", "nodes/<node:name>/status", "nodes/<node:name>/drain"),
+    *("nodes/<node:name>/gone", "users/<str:username>", "users/<str:username>/delete", "users/<str:username>/tokens"),
+    *("users/<str:username>/tokens/<int:token_id>/revoke", "vcs/<str:name>/status", "vcs/<str:name>/delete"),
+    "vcs/<str:name>/settings",
+}
+READERS = {"users", "hosts", "forecasts", "policy", "replay", "replay/<int:id>", "check-cluster"}
+FORM = {
+    **{"to": "stopped", "action": "add", "username": "eve", "password": PASSWORD, "role": "admin", "active": "1"},
+    **{"name": "made", "capacity": "5", "maximum": "9", "priority": "5", "before": "alice/waits", "email": "e@x.org"},
+    **{"vcs": "vision", "with_vcs": "1", "user_jobs": "7", "manages": "1", "user_gpus": "1", "seconds": "60"},
+}
+VALUES = {"username": "alice", "name": "runs", "role": "worker", "index": "0", "label": "web", "id": "1"}
+
+
+@pytest.fixture
+def carol(db: None) -> User:
+    return User.objects.create_user("carol", PASSWORD)
+
+
+@pytest.fixture
+def manager(db: None, carol: User) -> User:
+    """Of the virtual cluster nlp."""
+    vc = VirtualCluster.objects.create(name="nlp", capacity=10, max_capacity=20)
+    VcGrant.objects.create(vc=vc, username="carol", manages=True)
+    return carol
+
+
+@pytest.fixture
+def auditor(db: None) -> User:
+    user = User.objects.create_user("audrey", PASSWORD)
+    User.objects.filter(pk=user.pk).update(is_auditor=True)
+    return User.objects.get(pk=user.pk)
+
+
+def operations() -> Iterator[tuple[str, str]]:
+    for path, methods in document.document()["paths"].items():
+        if path.startswith("/api/v1/"):
+            yield from ((method, path) for method in methods if method != "get")
+
+
+def foreign(writes: list[str]) -> list[str]:
+    return [each for each in writes if not OF_OWN_TABLES.search(each)]
+
+
+def test_no_role_changes_by_the_api_what_it_may_not(
+    busy: Cluster,  # noqa: F811
+    api: Callable[[User | None], ApiClient],
+    auditor: User,
+    alice: User,
+) -> None:
+    """Whoever asks owns nothing of what the addresses name."""
+    vc = VirtualCluster.objects.get(name="vision")
+    other = User.objects.create_user("carol", PASSWORD)
+    manager = User.objects.create_user("mona", PASSWORD)
+    VcGrant.objects.create(vc=vc, username="mona", manages=True)
+    narrow = ApiClient()
+    narrow.credentials(HTTP_AUTHORIZATION=f"Bearer {tokens.issue(manager, 60, 'ci', scopes='jobs:submit jobs:stop')}")
+    who = {
+        "guest": (api(None), EVERYBODY),
+        "user": (api(other), EVERYBODY | OWN),
+        "auditor": (api(auditor), EVERYBODY),
+        "manager": (api(manager), EVERYBODY | OWN | OF_MANAGERS),
+        "narrow": (narrow, EVERYBODY | OWN),
+    }
+    did: dict[str, set[str]] = {name: set() for name in who}
+    wrong = []
+    for method, path in operations():
+        key = f"{method.upper()} {path.removeprefix('/api/v1')}".replace("/user/{username}/jobs", "/jobs")
+        for name, (client, allowed) in who.items():
+            for url, body in list(cases(path, method))[:1]:
+                with transaction.atomic(), written() as writes:
+                    answer = getattr(client, method)(url, body, format="json")
+                    transaction.set_rollback(True)
+                if answer.status_code >= 500 or (foreign(writes) and key not in allowed):
+                    wrong.append((name, method, url, answer.status_code, answer.content[:200], foreign(writes)[:1]))
+                if foreign(writes):
+                    did[name].add(key)
+                if name == "auditor" and key not in allowed and answer.status_code not in (400, 403, 404, 409):
+                    wrong.append((name, method, url, answer.status_code, answer.content[:200], []))
+    assert wrong == []
+    assert did["user"] == did["narrow"] == OWN and did["manager"] == OWN | OF_MANAGERS
+    assert did["guest"] == did["auditor"] == set()
+
+
+def pages() -> Iterator[tuple[str, str]]:
+    """Every page's route, and an address of it. Streams do not end, and a page of a job's web server is elsewhere."""
+    for each in urlpatterns:
+        route = str(each.pattern)
+        if route.startswith(("stream/", "login", "logout", "^")) or "html" in route:
+            continue
+        values = {**VALUES, "name": "vision"} if route.startswith("vcs/") else VALUES
+        values = {**values, "name": "n1"} if route.startswith("nodes/") else values
+        yield route, "/" + re.sub(r"<(?:\w+:)?(\w+)>", lambda part, known=values: known.get(part[1], "1"), route)
+
+
+def test_no_role_changes_by_a_page_what_it_may_not_and_opens_those_that_it_may(
+    busy: Cluster,  # noqa: F811
+    auditor: User,
+    admin: User,
+) -> None:
+    other, manager = (User.objects.create_user(name, PASSWORD) for name in ("carol", "mona"))
+    VcGrant.objects.create(vc=VirtualCluster.objects.get(name="vision"), username="mona", manages=True)
+    wrong, opened = [], {}
+    for user in (None, other, auditor, manager):
+        client = Browser()
+        if user:
+            client.force_login(user)
+        for route, address in pages():
+            with transaction.atomic(), written() as writes:
+                posted = client.post(address, FORM)
+                transaction.set_rollback(True)
+            with transaction.atomic():
+                opened[user and user.username, route] = got = client.get(address).status_code
+                transaction.set_rollback(True)
+            may = user is manager and route in ("vcs/<str:name>/settings", "vcs/<str:name>/status")
+            own = user in (other, manager) and route.startswith(("submit", "account"))
+            if max(posted.status_code, got) >= 500 or (foreign(writes) and not (may or own)):
+                wrong.append((user and user.username, address, posted.status_code, got, foreign(writes)[:1]))
+            if may and not foreign(writes):
+                wrong.append((user and user.username, address, posted.status_code, got, ["nothing"]))
+    assert wrong == []
+    for route in ADMINS:
+        their = {opened[name, route] for name in ("carol", "audrey")}
+        assert their == {403}, route
+    for route in READERS:
+        assert (opened["carol", route], opened["audrey", route]) == (403, 200), route
+    # A redirect leads to its own panel.
+    assert (opened["mona", "vcs/<str:name>/settings"], opened["mona", "vcs/<str:name>/status"]) == (302, 200)
+
+
+# --- what each may ----------------------------------------------------------------------------------------------------
+
+
+def test_an_auditor_reads_private_jobs_and_what_everybody_did(
+    busy: Cluster,  # noqa: F811
+    api: Callable[[User | None], ApiClient],
+    browse: Callable[[User | None], Any],
+    auditor: User,
+    carol: User,
+    settings: Any,
+) -> None:
+    settings.JOB_PRIVACY = "owner"
+    for address in ("/api/v1/user/alice/jobs/runs/config", "/api/v1/user/alice/jobs/runs/events"):
+        assert [api(each).get(address).status_code for each in (carol, auditor)] == [403, 200], address
+    assert [browse(each).get("/jobs/alice/failed/logs").status_code for each in (carol, auditor)] == [403, 200]
+    [made] = api(auditor).get("/api/v1/audit?q=team&what=group made").json()["events"]
+    assert made["who"] == "admin"
+    assert api(carol).get("/api/v1/audit?q=team").json()["events"] == []
+    page = browse(auditor).get("/users").content.decode()
+    assert "Add user" not in page and "New job" not in page
+    assert browse(auditor).get("/jobs/alice/runs/terminal").status_code == 403
+    assert browse(auditor).post("/account", {}).status_code == 400  # of the password that is missing, not of the role
+
+
+def test_a_token_of_an_auditor_without_admin_reads_no_more_than_a_user(auditor: User, alice: User) -> None:
+    for scopes, status in (("jobs:read account:*", 403), ("admin:*", 200)):
+        client = ApiClient()
+        client.credentials(HTTP_AUTHORIZATION=f"Bearer {tokens.issue(auditor, 60, scopes=scopes)}")
+        assert client.get("/api/v1/hosts").status_code == status
+
+
+def test_a_manager_has_the_users_and_settings_of_their_own_virtual_cluster_alone(
+    manager: User, alice: User, bob: User, admin: User, browse: Callable[[User | None], Any]
+) -> None:
+    VirtualCluster.objects.create(name="vision", capacity=10, max_capacity=20)
+    users.grant(manager, "nlp", "alice", 30)
+    assert VcGrant.objects.get(username="alice", vc__name="nlp").priority == 30
+    vcs.change_settings(manager, "nlp", {"user_gpus": 2})
+    for refused in (
+        lambda: users.grant(manager, "vision", "alice"),
+        lambda: users.grant(manager, "nlp", "bob", manages=True),
+        lambda: vcs.change_settings(manager, "nlp", {"gpu_guarantee": 4}),
+        lambda: vcs.change_settings(manager, "nlp", {"profile": "pai"}),
+        lambda: vcs.change_settings(manager, "vision", {"user_gpus": 2}),
+        lambda: vcs.create_or_resize_vc(manager, "nlp", 50),
+        lambda: vcs.delete_vc(manager, "nlp"),
+    ):
+        with pytest.raises(Forbidden):
+            refused()
+    users.withdraw(manager, "nlp", "alice")
+    assert not VcGrant.objects.filter(username="alice", vc__name="nlp").exists()
+    users.grant(admin, "nlp", "bob", manages=True)
+    with pytest.raises(Forbidden):
+        users.withdraw(manager, "nlp", "bob")
+    client = browse(manager)
+    assert "Save the settings" in client.get("/vcs/nlp").content.decode()
+    assert "Save the settings" not in client.get("/vcs/vision").content.decode()
+    client.post("/vcs/nlp/users", {"username": "alice", "priority": "5", "action": "give"})
+    assert VcGrant.objects.get(username="alice", vc__name="nlp").priority == 5
+    assert client.post("/vcs/nlp/users", {"username": "nobody", "action": "give"}).status_code == 302
+    assert client.post("/vcs/vision/users", {"username": "alice", "action": "give"}).status_code == 403
+
+
+def test_who_manages_stays_when_grants_change(admin: User, manager: User) -> None:
+    users.set_grants(admin, "carol", ["nlp"])
+    assert VcGrant.objects.get(username="carol", vc__name="nlp").manages
+    users.set_grants(admin, "carol", ["nlp"], managed=[])
+    assert not VcGrant.objects.get(username="carol", vc__name="nlp").manages
+
+
+def test_a_service_account_has_no_password_and_tokens_that_an_admin_makes(
+    admin: User, alice: User, browse: Callable[[User | None], Any], api: Callable[[User | None], ApiClient]
+) -> None:
+    form = {"action": "add", "username": "ci", "owner": "alice", "active": "1"}
+    assert browse(admin).post("/users", form).status_code == 302
+    robot = User.objects.get(username="ci")
+    assert (robot.owner, robot.has_usable_password()) == ("alice", False)
+    made = {"name": "runner", "days": "30", "scope": ["jobs:read"]}
+    token = browse(admin).post("/users/ci/tokens", made).context["token"]
+    assert tokens.user_of(token) == robot
+    assert browse(alice).post("/users/ci/tokens", made).status_code == 403
+    assert browse(admin).get("/users/alice/tokens").status_code == 404
+    asked = {"username": "ci", "password": PASSWORD}
+    assert api(None).post("/api/v1/token", asked, format="json").status_code == 400
+    with pytest.raises(BadRequest, match="service account"):
+        users.update_user(admin, "ci", password=PASSWORD)
+    for owner in ("nobody", "ci"):
+        with pytest.raises(BadRequest, match="answer for"):
+            users.create_user(admin, username="other", password="", owner=owner)
+    id = robot.tokens.get().pk
+    browse(admin).post(f"/users/ci/tokens/{id}/revoke")
+    assert tokens.user_of(token) is None
+
+
+def test_the_guide_has_the_table_of_roles() -> None:
+    guide = (Path(settings.BASE_DIR) / "docs" / "run" / "roles.md").read_text()
+    columns = (Role.OWNER, Role.USER, Role.MANAGER, Role.AUDITOR, Role.ADMIN)
+    rows = [
+        f"| {each.value.says} | {' | '.join('x' if role in each.value.roles else '' for role in columns)} |"
+        for each in Permission
+    ]
+    assert [line for line in guide.splitlines() if line in rows] == rows
+    assert [role for role in ROLES if f"**{role}**" not in guide] == []
+    assert get_resolver()

@@ -1,0 +1,174 @@
+"""The page Notebooks: what it offers, what one click submits, and how the tool is reached and given back."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from base.models import User
+from clusters.models import VirtualCluster
+from jobs import queries, secrets
+from jobs.config.spec import JobSpec
+from jobs.models import Job
+from jobs.web_pages import notebooks, shown
+from jobs.web_pages.shown import State
+from portal.web_pages.serving.proxy import _TOKEN
+from tests.builders import make_node
+from tests.http import Browser
+
+pytestmark = pytest.mark.django_db
+FOLDER = "/users/alice/notebooks"
+
+
+@pytest.fixture(autouse=True)
+def _own_store(tmp_path: Path, settings: Any) -> None:
+    settings.HOME = tmp_path
+
+
+@pytest.fixture
+def browser(alice: User) -> Browser:
+    browser = Browser()
+    browser.force_login(alice)
+    return browser
+
+
+def opened(browser: Browser, **fields: str) -> Job:
+    answer = browser.post("/notebooks", fields)
+    assert answer.status_code == 302, answer.content.decode()
+    return queries.get_job("alice", answer["Location"].removeprefix("/notebooks/").removesuffix("?opened"))
+
+
+def test_one_click_opens_jupyter_as_usual(browser: Browser) -> None:
+    make_node()
+    job = opened(browser)
+    role = JobSpec.from_json(job.spec).task_roles[0]
+    assert (job.name, role.gpu_number, role.cpu_number, role.memory_mb) == ("notebook-jupyter", 0, 2, 4096)
+    assert f"NOTEBOOK_FOLDER={FOLDER} NOTEBOOK_IDLE=7200" in role.command
+    token = secrets.of(job.pk)["JUPYTER_TOKEN"]
+    assert _TOKEN.fullmatch(token) and token not in job.config and token not in str(job.spec)
+    page = browser.get("/notebooks/notebook-jupyter")
+    assert (
+        page["Refresh"] == "2; url=/notebooks/notebook-jupyter"
+        and "notebook-jupyter opens here" in page.content.decode()
+    )
+
+
+def test_sizes_are_those_of_the_nodes_and_say_what_is_free(browser: Browser) -> None:
+    make_node(cpus=32, memory_mb=131_072, gpus=2)
+    page = browser.get("/notebooks").content.decode()
+    assert "1 × A100" in page and "2 × A100" in page and "4 × A100" not in page
+    assert page.count("fits now") == 3 and "16 cores, 64 GB" in page
+    job = opened(browser, size="2 A100", folder="/shared/course")
+    spec = JobSpec.from_json(job.spec)
+    assert (spec.gpu_type, spec.task_roles[0].gpu_number, spec.task_roles[0].cpu_number) == ("A100", 2, 16)
+    again = browser.get("/notebooks").content.decode()
+    assert 'value="/shared/course"' in again, "as last time"
+    assert re.search(r'value="2 A100"\s+checked', again)
+
+
+def test_tensorboard_reads_a_folder_and_takes_no_gpu(browser: Browser) -> None:
+    make_node(gpus=1)
+    job = opened(browser, tool="tensorboard", size="1 A100", folder="/Output/alice/bert")
+    role = JobSpec.from_json(job.spec).task_roles[0]
+    assert (job.name, role.gpu_number) == ("notebook-tensorboard", 0) and "TB_FOLDER=/Output/alice/bert" in role.command
+    [mine] = notebooks.of(User.objects.get(username="alice"))
+    assert (mine.asked.tool, mine.asked.folder) == ("tensorboard", "/Output/alice/bert")
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "says"),
+    [
+        ({"folder": "/users/bob/x"}, 403, "You may not read /users/bob/x"),
+        ({"folder": "/"}, 400, "Name a tool, and a folder"),
+        ({"folder": "../bob"}, 400, "Name a tool, and a folder"),
+        ({"tool": "bash"}, 400, "Name a tool, and a folder"),
+        ({"vc": "nowhere"}, 404, "nowhere"),
+        ({"image": "a b"}, 400, "image"),
+    ],
+)
+def test_what_cannot_be_is_said_on_the_form(
+    browser: Browser, bob: User, fields: dict[str, str], status: int, says: str
+) -> None:
+    make_node()
+    answer = browser.post("/notebooks", fields)
+    assert answer.status_code == status and says in answer.content.decode()
+    assert not Job.objects.exists()
+
+
+def test_it_ends_after_what_its_virtual_cluster_allows(browser: Browser) -> None:
+    make_node()
+    VirtualCluster.objects.filter(name="default").update(notebook_minutes=30)
+    assert "After 30 min without use" in browser.get("/notebooks").content.decode()
+    assert "NOTEBOOK_IDLE=1800\n" in JobSpec.from_json(opened(browser).spec).task_roles[0].command
+    board = opened(browser, tool="tensorboard")
+    assert "TB_IDLE=1800\n" in JobSpec.from_json(board.spec).task_roles[0].command
+
+
+def test_one_that_runs_already_is_opened_again(browser: Browser) -> None:
+    make_node()
+    assert opened(browser).pk == opened(browser, size="0").pk != opened(browser, folder="/shared/other").pk
+
+
+def test_a_folder_with_a_quote_stays_one_word_of_the_command(browser: Browser) -> None:
+    make_node()
+    job = opened(browser, folder="/shared/it's; rm -rf $HOME")
+    command = JobSpec.from_json(job.spec).task_roles[0].command
+    assert command.startswith("export NOTEBOOK_FOLDER='/shared/it'\"'\"'s; rm -rf $HOME' NOTEBOOK_IDLE=7200\n")
+
+
+def test_it_leads_to_the_tool_once_that_answers_and_the_owner_s_token_alone_goes_along(
+    browser: Browser, alice: User, admin: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_node()
+    job = opened(browser)
+    listed = shown.listed
+
+    def answering(*of: Any, **more: Any) -> Any:
+        return [each.__class__(each.page, "node-1", State("answers", 200), True, each.url) for each in listed(*of)]
+
+    monkeypatch.setattr(shown, "listed", answering)
+    first = browser.get("/notebooks/notebook-jupyter?opened")
+    assert (first.status_code, first["Refresh"]) == (200, "0; url=/notebooks/notebook-jupyter")
+    answer = browser.get("/notebooks/notebook-jupyter")
+    token = secrets.of(job.pk)["JUPYTER_TOKEN"]
+    assert answer.status_code == 302 and answer["Location"].endswith(f"&token={token}")
+    assert answer["Referrer-Policy"] == "no-referrer"
+    assert notebooks.token_of(admin, job) == ""
+
+
+def test_what_is_given_back_is_offered_again_as_it_was(browser: Browser) -> None:
+    make_node()
+    opened(browser, folder="/shared/one")
+    assert browser.post("/notebooks/notebook-jupyter/give-back").status_code == 302
+    job = queries.get_job("alice", "notebook-jupyter")
+    assert job.execution == Job.Execution.STOP
+    Job.objects.filter(pk=job.pk).update(state="STOPPED")
+    page = browser.get("/notebooks").content.decode()
+    assert "Start notebook-jupyter again" in page
+    assert "has ended" in (ended := browser.get("/notebooks/notebook-jupyter")).content.decode()
+    assert "Refresh" not in ended
+
+
+def test_others_have_none_of_it(browser: Browser, bob: User) -> None:
+    make_node()
+    opened(browser)
+    other = Browser()
+    assert other.get("/notebooks")["Location"] == "/login?next=/notebooks"
+    other.force_login(bob)
+    assert other.get("/notebooks/notebook-jupyter").status_code == 404
+    assert other.post("/notebooks/notebook-jupyter/give-back").status_code == 404
+    assert "notebook-jupyter" not in other.get("/notebooks").content.decode()
+
+
+def test_a_job_of_a_like_name_is_no_notebook(browser: Browser, alice: User) -> None:
+    make_node()
+    from jobs import services
+
+    role = {"name": "main", "taskNumber": 1, "command": "true"}
+    for name, extras in (("notebook-mine", {}), ("notebook-odd", {"notebook": ["x"], "serves": 7})):
+        services.submit(alice, {"jobName": name, "image": "busybox", "taskRoles": [role], "extras": extras})
+    assert notebooks.of(alice) == []
+    assert browser.get("/notebooks").status_code == 200

@@ -1,0 +1,190 @@
+"""The program that runs a notebook in its task, against a gateway and a stand-in for JupyterLab. It was tried by hand
+with the real one (docs/develop/trials.md, K9)."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import tarfile
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from tests.helpers import until
+
+PROGRAM = Path(__file__).resolve().parents[2] / "jobs/web_pages/notebook_task.py"
+LAB = """#!{python}
+import json, os, sys, time
+from datetime import datetime, timezone
+from http.server import BaseHTTPRequestHandler, HTTPServer
+port = int([each for each in sys.argv if each.startswith("--port=")][0][7:])
+folder = [each for each in sys.argv if each.startswith("--notebook-dir=")][0][15:]
+class Lab(BaseHTTPRequestHandler):
+    def do_GET(self):
+        assert self.path.startswith("/~/key/api/") and "token=secret" in self.path, self.path
+        open(folder + "/new.ipynb", "a").close()
+        state = "busy" if os.path.exists(folder + "/busy") else "idle"
+        seen = datetime(2020, 1, 1, tzinfo=timezone.utc).isoformat().replace("+00:00", "Z")
+        kernel = {{"last_activity": seen, "execution_state": state}}
+        body = json.dumps([kernel] if "kernels" in self.path else []).encode()
+        self.send_response(200); self.send_header("Content-Length", str(len(body))); self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *_): pass
+HTTPServer(("127.0.0.1", port), Lab).serve_forever()
+"""
+
+
+class Gateway(ThreadingHTTPServer):
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.files: dict[str, bytes] = {}
+        self.refuses, self.is_there = False, True
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Gateway
+
+    def do_GET(self) -> None:
+        assert parse_qs(urlsplit(self.path).query) == {"op": ["PACK"], "delegation": ["the token"]}
+        if not self.server.is_there:
+            return self.send_error(404)
+        whole = io.BytesIO()
+        with tarfile.open(fileobj=whole, mode="w") as tar:
+            for name, data in self.server.files.items():
+                info = tarfile.TarInfo(f"nb/{name}")
+                info.size = len(data)
+                tar.addfile(info, io.BytesIO(data))
+        self._answer(200, whole.getvalue())
+
+    def do_PUT(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.server.refuses:
+            return self._answer(403, json.dumps({"RemoteException": {"message": "There is no room."}}).encode())
+        with tarfile.open(fileobj=io.BytesIO(body)) as tar:
+            self.server.files |= {each.name: cast(Any, tar.extractfile(each)).read() for each in tar}
+        self._answer(200, b"{}")
+
+    def _answer(self, status: int, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None: ...
+
+
+@pytest.fixture
+def gateway() -> Iterator[Gateway]:
+    server = Gateway()
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    yield server
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+class Running:
+    """The program with what it said so far."""
+
+    def __init__(self, folder: Path, gateway: Gateway, *, idle: float, has_lab: bool = True) -> None:
+        programs = folder / "bin"
+        programs.mkdir()
+        (folder / "token").write_text("the token")
+        if has_lab:
+            (programs / "jupyter").write_text(LAB.format(python=sys.executable))
+            (programs / "jupyter").chmod(0o755)
+        self.here, self.said = folder / "here", folder / "said"
+        with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as free:
+            port = free.server_address[1]
+        env = {
+            "PATH": f"{programs}",
+            "NOTEBOOK_FOLDER": "/users/alice/nb",
+            "NOTEBOOK_IDLE": str(idle),
+            "NOTEBOOK_HERE": str(self.here),
+            "NOTEBOOK_PAUSE": "0.05",
+            "PAI_CONTAINER_HOST_jupyter_PORT_LIST": str(port),
+            "LONGSHORE_WEB_PATH_jupyter": "/~/key",
+            "JUPYTER_TOKEN": "secret",
+            "LONGSHORE_WEBHDFS_URL": f"http://127.0.0.1:{gateway.server_address[1]}/webhdfs/v1",
+            "LONGSHORE_WEBHDFS_TOKEN_FILE": str(folder / "token"),
+            "LONGSHORE_SAVED_FILE": str(folder / "saved"),
+            "TMPDIR": str(folder),
+        }
+        with self.said.open("wb") as said:
+            command = [sys.executable, str(PROGRAM)]
+            self.process = subprocess.Popen(command, env=env, stdout=said, stderr=said, start_new_session=True)
+
+    def close(self) -> None:
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self.process.wait()
+
+
+@pytest.fixture
+def run(tmp_path: Path, gateway: Gateway) -> Iterator[Any]:
+    started: list[Running] = []
+
+    def start(**more: Any) -> Running:
+        started.append(Running(tmp_path, gateway, **more))
+        return started[0]
+
+    yield start
+    for each in started:
+        each.close()
+
+
+def test_it_begins_as_it_was_saves_what_changes_and_the_last_when_it_is_told_to_end(run: Any, gateway: Gateway) -> None:
+    gateway.files = {"a.ipynb": b"old", "deep/ü.csv": b"1"}
+    one = run(idle=3600)
+    until(lambda: "new.ipynb" in gateway.files, what="what JupyterLab made is saved")
+    assert (one.here / "deep/ü.csv").read_bytes() == b"1"
+    assert (one.here.parent / "saved").exists()
+    (one.here / "a.ipynb").write_bytes(b"newer")
+    until(lambda: gateway.files["a.ipynb"] == b"newer", what="a change is saved")
+    os.kill(one.process.pid, signal.SIGSTOP)
+    (one.here / "last").write_bytes(b"last")
+    os.kill(one.process.pid, signal.SIGTERM)
+    os.kill(one.process.pid, signal.SIGCONT)
+    assert one.process.wait(30) == 0 and gateway.files["last"] == b"last"
+
+
+def test_it_ends_when_nobody_uses_it_and_not_while_a_cell_runs(run: Any, gateway: Gateway) -> None:
+    gateway.is_there = False
+    one = run(idle=0.2)
+    one.here.mkdir(exist_ok=True)
+    (one.here / "busy").touch()
+    until(lambda: "new.ipynb" in gateway.files, what="JupyterLab runs")
+    began = time.monotonic()
+    until(lambda: time.monotonic() - began > 0.4, what="it is past its time")
+    assert one.process.poll() is None, "a cell runs"
+    (one.here / "busy").unlink()
+    assert one.process.wait(30) == 0
+    said = one.said.read_text()
+    assert "It ends at" in said and said.rstrip().endswith("it is saved and given back.")
+
+
+def test_what_has_no_room_is_said_and_it_does_not_end_before_it_is_saved(run: Any, gateway: Gateway) -> None:
+    gateway.refuses = True
+    one = run(idle=0.2)
+    until(lambda: "There is no room." in one.said.read_text(), what="it says why nothing is saved")
+    assert one.process.poll() is None
+    gateway.refuses = False
+    assert one.process.wait(30) == 0 and "new.ipynb" in gateway.files
+
+
+def test_an_image_without_it_is_told(run: Any) -> None:
+    one = run(idle=60, has_lab=False)
+    assert one.process.wait(30) == 1 and "This image has no JupyterLab" in one.said.read_text()

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clusters.placement.shares import Right
-from jobs.forecast.play import _Draw, _Table
 from jobs.planning.queue.idling.rule import Idling
-from jobs.planning.queue.lengths import DRAWS, Lengths, LikeJobs
+from jobs.planning.queue.lengths import Lengths, LikeJobs
 from jobs.planning.queue.sentences import of_lapse
 from jobs.planning.turns import Move
 from tests.helpers import in_gate
@@ -47,14 +46,6 @@ def test_a_gang_that_can_never_gather_idles_half_of_the_time_at_most() -> None:
     assert part <= HALF
     assert longest * STEP <= 2.5 * HOUR, "16 GPUs times 30 min, which is what 8 GPUs idle in an hour, once gathered"
     assert play.idlings["a"].job == 100
-
-
-def test_a_forecast_sees_that_what_is_kept_for_it_lapses() -> None:
-    play = hog()
-    play.waiting.append(job(200, "c", 8, seconds=HOUR))
-    future = _Draw(_Table(play.waiting, play.scene(), lambda one: [float(one.seconds)] * DRAWS), 0)
-    future.play(lambda: 200 in future.began)
-    assert future.began[200] == pytest.approx(HOUR, rel=0.1), "16 GPUs for 30 minutes are 8 for an hour"
 
 
 def test_whoever_sends_the_gang_anew_or_has_ten_of_them_idles_no_more() -> None:

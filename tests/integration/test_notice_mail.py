@@ -92,7 +92,7 @@ def test_what_is_told_of_a_job_is_one_thread_in_text_and_html(box: Handler, clus
 
 def test_names_are_no_markup_and_no_headers(box: Handler, alice: User) -> None:
     channel(alice, TO, kind="mail")
-    told(alice, data={"title": "<b>x</b>"})
+    told(alice, kind="quota", data={"title": "<b>x</b>"})
     told(alice, kind="quota", data={"title": "one\r\nBcc: evil@example.org"})
     send_all()
     assert "&lt;b&gt;x&lt;/b&gt;" in parts(box.got[0])[1]

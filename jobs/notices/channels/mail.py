@@ -73,11 +73,11 @@ def send(target: str, uid: str, message: NoticeMessage) -> SendAnswer:
         mail = EmailMultiAlternatives(message.title, text(message), settings.MAIL_FROM, [target], headers=headers)
         mail.attach_alternative(html(message), "text/html")
         server = _Server()
-        server.open()
         try:
             server.send_messages([mail])
         finally:
-            server.close()
+            if server.connection is not None:  # of a sign-in that was refused, or a certificate that is not valid
+                server.connection.close()
     except smtplib.SMTPRecipientsRefused as error:
         code, said = next(iter(error.recipients.values()))
         raise _refused(code, said, began) from None

@@ -54,8 +54,8 @@ def corrections(now: int) -> Corrections:
     rows = Prediction.objects.filter(played__isnull=False).order_by("-made", "-id")
     found = rows.values_list("vc", "made", "played", "started", *_MOMENTS)[:WINDOW]
     seen = (
-        PastForecast(vc, made, (p[0], p[1], p[2]), began, (low, middle, high))
-        for vc, made, p, began, low, middle, high in found
+        PastForecast(vc, made, (p[0], p[1], p[2]), began, (p10, p50, p90))
+        for vc, made, p, began, p10, p50, p90 in found
         if p
     )
     return Corrections(seen, now)

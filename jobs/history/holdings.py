@@ -134,6 +134,11 @@ def used_lately(waiting: Sequence[SchedulableJob]) -> UsesLately:
     return _used_lately(set().union(*contested.values()), contested)
 
 
+def used_in(vc: str) -> UsesLately:
+    """Of all users of the virtual cluster."""
+    return _used_lately(PastUse.objects.filter(vc=vc).values_list("username", flat=True), [vc])
+
+
 def _used_lately(usernames: Iterable[str], vcs: Iterable[str]) -> dict[tuple[str, str], UsedLately]:
     found: dict[tuple[str, str], UsedLately] = {}
     for some in chunks(sorted(usernames)):

@@ -82,6 +82,7 @@ class JobView(SchedulableJob):
     grace: int = STOP_GRACE  # seconds between notice and KILL, once it is decided
     stops_now: bool = False  # somebody has cut that short
     before: Streak | None = None  # how its last attempts ended, as far as it matters
+    avoid: frozenset[str] = field(default=frozenset())
     port_offset: int = 0  # of this installation, so that two of them on one node do not look at the same ports
 
     @property

@@ -17,6 +17,7 @@ from jobs import dependencies
 from jobs.config.demands import demands
 from jobs.config.extras import Extras
 from jobs.config.spec import JobSpec
+from jobs.history import earlier
 from jobs.models import Job
 from jobs.planning.queue.scene import Awaited, SchedulableJob
 from jobs.planning.world import JobView, TaskView
@@ -87,6 +88,7 @@ class Specs:
 
     def __init__(self) -> None:
         self.ids: list[int] = []  # of all that wait, in their order
+        self.again: Sequence[int] = ()  # of those that wait and had an attempt before
         self.running: set[int] = set()  # of those that run, once somebody has asked for them
         self._shaped: set[int] = set()
         self._wanted: Collection[int] = ()
@@ -94,6 +96,7 @@ class Specs:
         self._specs: dict[int, Any] = {}
         self._known = _known
         self._awaited: dict[int, Sequence[Awaited]] = {}
+        self._avoid: dict[int, frozenset[str]] | None = None
 
     def want(self, ids: Collection[int]) -> None:
         """Note that what is read of one of these jobs is read of them all."""
@@ -122,6 +125,15 @@ class Specs:
                 self._read(id)
             self._known.add(id, JobSpec.from_json(self._specs[id]))
         return self._known.jobs[id]
+
+    def avoid(self, id: int) -> frozenset[str]:
+        """The nodes that it leaves to the last; those that earlier attempts say are read together for all that had
+        any."""
+        if self._avoid is None:
+            self._avoid = {}
+            for some in chunks(self.again):
+                self._avoid |= {job: before.avoid for job, before in earlier.of(some).items()}
+        return self._avoid.get(id, frozenset()).union(self.asked(id).avoid_nodes)
 
     def awaited(self, id: int) -> Sequence[Awaited]:
         """The jobs that this job waits for; read together for all jobs asked for."""

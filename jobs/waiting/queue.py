@@ -61,6 +61,10 @@ class WaitingJob(SchedulableJob):
         return self.specs.awaited(self.id)
 
     @property
+    def avoid(self) -> frozenset[str]:
+        return self.specs.avoid(self.id)
+
+    @property
     def is_preemptible(self) -> bool:
         return self.specs.asked(self.id).preemptible
 
@@ -192,6 +196,7 @@ class Unsent(WaitingJob):
 
     demands: tuple[Demand, ...] = field()
     awaited: Sequence[Awaited] = field()
+    avoid: frozenset[str] = field()
     is_preemptible: bool = field()
     most_seconds: int | None = field()
 
@@ -208,6 +213,7 @@ def unsent(spec: JobSpec, awaited: Sequence[Awaited], username: str) -> Unsent:
         specs=Specs(),
         demands=demands(spec),
         awaited=awaited,
+        avoid=frozenset(spec.asked.avoid_nodes),
         is_preemptible=spec.asked.preemptible,
         most_seconds=spec.asked.max_run_seconds,
     )
@@ -229,9 +235,10 @@ def _read(specs: Specs) -> tuple[list[WaitingJob], Scene[WaitingJob]]:
     rows = Job.objects.filter(state=JobState.WAITING, deleted_at__isnull=True).annotate(**columns.ASKED)
     rows = rows.annotate(moves=Exists(Job.objects.filter(_MOVING, state=JobState.RUNNING)))
     rows = rows.annotate(is_held=Exists(predecessor.rows()))
-    read_rows = values_of(rows.values_list(*columns.QUEUE, "moves", "is_held"))
-    waiting = [WaitingJob(**columns.by_name(values), specs=specs) for *values, _, _ in read_rows]
+    read_rows = values_of(rows.values_list(*columns.QUEUE, "attempt_number", "moves", "is_held"))
+    waiting = [WaitingJob(**columns.by_name(values), specs=specs) for *values, _, _, _ in read_rows]
     specs.ids = [job.id for job in in_order(waiting)]
+    specs.again = [job.id for job, (*_, number, _, _) in zip(waiting, read_rows, strict=True) if number > 1]
     columns.forget_others(waiting)
     moves, is_held = read_rows[0][-2:] if read_rows else (False, False)
     return waiting, _scene(specs, waiting, moves=moves, is_held=is_held)

@@ -123,8 +123,8 @@ def watch(lab: subprocess.Popen[bytes], seen: Versions) -> Versions:
             now = save(seen)
             used, seen, fault = (time.time() if now != seen else used), now, ""
         except OSError as error:
-            if said(error) != fault:
-                fault = said(error)
+            before, fault = fault, said(error)
+            if fault != before:
                 print(f"What changed could not be saved, and is tried again: {fault}", flush=True)
         last = last_use()
         answered = answered or last is not None

@@ -135,5 +135,5 @@ def _refused(caller: Caller, task: Task, path: dict[str, str]) -> tuple[int, str
 
 
 def _found(user: User, path: dict[str, str]) -> tuple[Task, Target]:
-    require_scope(user, Scope.JOBS_SUBMIT)
+    require_scope(user, Scope.JOBS_SUBMIT, reads=False)
     return find_port(user, path["username"], path["name"], path["role"], int(path["index"]), path["port"])

@@ -18,9 +18,12 @@ from clusters.models import Node, VcGrant
 from clusters.vcs import rules
 from clusters.vcs.queries import VcView, load_vcs
 from clusters.vcs.rules import DEFAULT_VC, part_of
+from jobs.access import may_read_details
+from jobs.waiting.users import parts_of
 from portal.vcs.settings_form import SettingsForm
 
 MOST_PEOPLE = 60
+PARTS = 20  # users on one page of their parts
 _PERCENT = re.compile(r"[0-9]{1,3}(\.[0-9]{1,4})?")
 _FIELDS = {"capacity": "capacity", "max_capacity": "maximum"}
 _STATES = {"RUNNING": "active", "STOPPED": "STOPPED"}
@@ -159,8 +162,10 @@ def panel(
     viewer: Viewer,
     form: VcForm | None = None,
     settings: SettingsForm | None = None,
+    number: int = 1,
 ) -> dict[str, Any]:
-    """What stands below the list when one of them is open. Who sets it or reads all sees who may use it."""
+    """What stands below the list when one of them is open. Who sets it or reads all sees who may use it. ``number`` is
+    the page of its users' parts."""
     may_set, may_grant = (may(viewer, action, vc=line.name) for action in (Permission.SET_VC, Permission.GRANT))
     sees_all = may_grant or reads_all(viewer)
     now = about_jobs().users_of(line.name)
@@ -186,8 +191,35 @@ def panel(
         "using": using,
         "granted": len(names),
         "bounds": list(_bounds(line, lines)),
+        **_parts(line, viewer, number),
         "others": others[:MOST_PEOPLE],
         "more_others": len(others[MOST_PEOPLE:]),
+    }
+
+
+def _parts(line: VcLine, viewer: Viewer, number: int) -> dict[str, Any]:
+    """One page of what each user has of it; where jobs are private, of those alone whose details the viewer reads."""
+    parts = [part for part in parts_of(line.name) if may_read_details(viewer, part.username)]
+    last = max(1, -(-len(parts) // PARTS))
+    number = min(max(1, number), last)
+    what = "gpu" if line.gpus else "cpu"
+    shown = [
+        {
+            "username": part.username,
+            "held": f"{part.held.get(what, 0):,.0f}",
+            "lately": words.hours(round(part.lately.get(what, 0), 2)),
+            "share": f"{100 * part.share:.0f} %" if part.share >= 0.005 else "0 %",
+            "waiting": part.waiting,
+            "next": part.next,
+        }
+        for part in parts[(number - 1) * PARTS : number * PARTS]
+    ]
+    return {
+        "parts": shown,
+        "parts_of_gpus": bool(line.gpus),
+        "users": len(parts),
+        "newer": f"{line.url}?page={number - 1}#shares" if number > 1 else "",
+        "older": f"{line.url}?page={number + 1}#shares" if number < last else "",
     }
 
 

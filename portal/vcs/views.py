@@ -46,7 +46,9 @@ def vcs(request: HttpRequest, name: str = "") -> HttpResponseBase:
             form = _save(request, form)
             if not form.errors:
                 return redirect("/vcs" if line else f"/vcs/{form.name}")
-    context = {**page, **(panel(line, page["lines"], viewer_of(request), form) if line else {"add": form or VcForm()})}
+    number = words.whole(request.GET.get("page", "")) or 1
+    below = panel(line, page["lines"], viewer_of(request), form, number=number) if line else {"add": form or VcForm()}
+    context = {**page, **below}
     # 200 for a check, also of a form with errors: nothing was refused, and htmx would not show a refusal.
     status = 400 if form and form.errors and not _only_check(request) else 200
     return render(request, "vcs/vcs.html", context, status=status)

@@ -211,8 +211,8 @@ def test_a_portal_that_goes_away_loses_no_byte_of_a_log_that_is_followed(laptop:
     wire.cut()
     assert "does not answer" in following.stderr.readline()
     wire.mend()
-    rest, said = following.communicate(timeout=LIMIT)
-    assert following.returncode == 0 and said == "longshore: The portal is back.\n"
+    rest, said = following.stdout.read(), following.stderr.read()
+    assert following.wait(LIMIT) == 0 and said == "longshore: The portal is back.\n"
     assert "".join(first) + rest == "began\n" + "".join(f"line {number}\n" for number in range(1, 61))
 
 

@@ -46,10 +46,12 @@ _GROUPS = {"vision": ["uid=mira,ou=people,dc=lab"], "staff": ["cn=vision,ou=grou
 _GROUPS |= {"all": ["cn=staff,ou=groups,dc=lab"], "circle": ["cn=all,ou=groups,dc=lab", "cn=circle,ou=groups,dc=lab"]}
 _GROUPS |= {"nlp": ["uid=paul,ou=people,dc=lab"]}
 
+_PATH = f"{os.environ['PATH']}:/usr/sbin"
+
 
 def missing() -> str:
     """Empty when this machine can run one, else why not."""
-    return "" if _program("slapd") else "slapd is not installed"
+    return "" if shutil.which("slapd", path=_PATH) else "slapd is not installed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,5 +149,5 @@ def _listens(port: int) -> bool:
         return asked.connect_ex(("127.0.0.1", port)) == 0
 
 
-def _program(name: str) -> str | None:
-    return shutil.which(name) or shutil.which(name, path=f"/usr/sbin:{os.defpath}")
+def _program(name: str) -> str:
+    return shutil.which(name, path=_PATH) or name

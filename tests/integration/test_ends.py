@@ -140,6 +140,20 @@ def test_what_saved_before_the_notice_does_not_shorten_it_and_what_saves_then_do
     assert (again.state, again.user_retries, again.attempt_number) == ("WAITING", 0, 2)
 
 
+def test_what_its_owner_says_to_have_saved_meanwhile_does_not_end_the_grace(
+    cluster: Cluster, deaf: Callable[..., Job]
+) -> None:
+    """They may speak of one task, while others are still at it."""
+    job = deaf(**USR1)
+    drain(cluster, job)
+    cluster.settle()
+    services.saved(cluster.owner, cluster.job(job))
+    cluster.ahead(11)
+    cluster.settle()
+    assert state(cluster, job) == "STOPPING" and cluster.job(job).saved_at is not None
+    assert cluster.engines["n1"].calls["stop"] == 0
+
+
 def test_a_short_grace_is_not_looked_at_again_and_again(cluster: Cluster, deaf: Callable[..., Job]) -> None:
     stop(cluster, deaf())
     cluster.settle()

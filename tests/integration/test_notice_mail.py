@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import email
+import socket
 import ssl
 import subprocess
 from collections.abc import Iterator
@@ -50,14 +51,18 @@ class Handler:
         return "250 taken"
 
 
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port: int = taken.getsockname()[1]
+        return port
+
+
 @pytest.fixture
 def box(settings: Any) -> Iterator[Handler]:
     handler = Handler()
-    controller = Controller(handler, hostname="127.0.0.1", port=0)
+    controller = Controller(handler, hostname="127.0.0.1", port=free_port())
     controller.start()
-    assert controller.server is not None
-    port = controller.server.sockets[0].getsockname()[1]
-    settings.MAIL_SERVER, settings.MAIL_TLS = ("127.0.0.1", port), "none"
+    settings.MAIL_SERVER, settings.MAIL_TLS = ("127.0.0.1", controller.port), "none"
     settings.MAIL_FROM = "Longshore <longshore@lab.example.org>"
     yield handler
     controller.stop()
@@ -154,12 +159,11 @@ def test_it_signs_in_over_tls_alone(
 
     handler = Handler()
     controller = Controller(
-        handler, hostname="localhost", port=0, tls_context=context, authenticator=check, auth_required=True
+        handler, hostname="localhost", port=free_port(), tls_context=context, authenticator=check, auth_required=True
     )
     controller.start()
-    assert controller.server is not None
     try:
-        settings.MAIL_SERVER = ("localhost", controller.server.sockets[0].getsockname()[1])
+        settings.MAIL_SERVER = ("localhost", controller.port)
         settings.MAIL_USER, settings.MAIL_PASSWORD, settings.MAIL_TLS = "longshore", "wrong", "starttls"
         channel(alice, TO, kind="mail")
         told(alice)

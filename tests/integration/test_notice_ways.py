@@ -172,7 +172,7 @@ def test_a_name_that_nobody_has_is_refused(alice: User, bob: User) -> None:
     channel(bob, "https://hooks.example.org/x")
     for name in ("faild", "hook", "lost"):
         spec = JobSpec.from_json(make_config(extras={"notify": ["failed", name]}))
-        with pytest.raises(admission.NotGiven, match=f'notify names "{name}", which is neither'):
+        with pytest.raises(admission.NotGiven, match=f"notify names {name}, which is neither"):
             admission.require_may_submit(alice, spec)
         found = admission.refusal(alice, json.dumps(make_config(extras={"notify": [name]})), spec)
         assert found is not None and found.path == "/extras/notify"
@@ -203,15 +203,15 @@ def test_idle_gpus_are_told_to_their_owner_once_a_day(alice: User, settings: Any
     node = make_node(gpus=4)
     job = make_job("alice", "train", state="RUNNING", gpus=1, node=node)
     busy = make_job("alice", "busy", state="RUNNING", gpus=1, node=node)
-    end = int(time.time()) // 10 * 10 - 10
-    of_ledger()
     with tell.cursor():
         pass
-    for at in range(end - settings.GPU_IDLE_AFTER - 600, end, 600):
-        write(job, 0, at, **{"gpu": 0})
-        write(busy, 0, at, **{"gpu": 90})
-    write(job, 0, end, gpu=0)
-    write(busy, 0, end, gpu=90)
+    now = int(time.time()) // 10 * 10
+    for each in (job, busy):
+        write(each, 0, now - 3600, gpu=90)
+    for at in range(now - 3500, now + 10, 100):
+        write(job, 0, at, gpu=1)
+    for each, gpu in ((job, 1), (busy, 90)):
+        write(each, 0, now, gpu=gpu)
     look()
     look()
     assert rows() == [("idle", "alice/train")]
@@ -265,7 +265,7 @@ def test_files_that_are_nearly_at_their_quota_are_told_once_a_day(alice: User) -
     for used in (89, 90, 95):
         files_grew.send(None, username="alice", used=used << 20, limit=100 << 20)
     assert rows(user=alice) == [("quota", "alice")]
-    assert NoticeRow.objects.get().says == "They take 90 MB of the 100 MB that they may take in the store."
+    assert NoticeRow.objects.get().says == "They take 90.0 MB of the 100 MB that they may take in the store."
     cache.clear()
     files_grew.send(None, username="alice", used=99, limit=100)
     files_grew.send(None, username="nobody", used=99, limit=100)

@@ -135,6 +135,6 @@ def test_it_is_accessible_and_fits(tab: Callable[..., Tab], alice: User, setting
     shown.check_everywhere("/notices", dark=SCREEN)
     shown.check_everywhere("/account/notices", dark=PHONE)
     shown.check_everywhere(f"/account/notices/calls?channel={NoticeChannel.objects.get().name}", dark=SCREEN)
-    shown.page.get_by_role("link", name=":").first.click()
+    shown.page.locator("tbody th a").first.click()
     expect(shown.page.get_by_role("heading", name="Answered")).to_be_visible()
     shown.check_here("an open call", dark=PHONE)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 from playwright.sync_api import expect
 
 from base.models import AuditEvent, User
 from clusters.models import VcGrant, VirtualCluster
+from jobs.models import PastUse
 from tests.builders import make_job, make_node
 from tests.pages.conftest import Tab
 
@@ -352,3 +355,40 @@ def test_the_settings_look_right(tab: Callable[..., Tab], admin: User) -> None:
     page.click("text=Save the settings")
     expect(page.locator("main")).to_contain_text("The settings of nlp were saved.")
     expect(page.get_by_label("gpu-07")).to_be_checked()
+
+
+def test_it_shows_what_each_user_holds_used_lately_and_who_is_next(
+    browse: Browse, admin: User, alice: User, bob: User, settings: object
+) -> None:
+    node = make_node(gpus=8, cpus=64)
+    make_vc(capacity=50, share_half_life=24)
+    make_job("alice", state="RUNNING", gpus=2, node=node, vc="nlp")
+    make_job("alice", vc="nlp")
+    make_job("bob", vc="nlp")
+    at = timezone.now() - timedelta(hours=24)
+    PastUse.objects.create(username="carol", vc="nlp", cpu=0, memory=0, gpu=4, at=at)
+    PastUse.objects.create(username="dave", vc="default", cpu=0, memory=0, gpu=4, at=at)
+    parts = browse(admin).get("/vcs/nlp").context["parts"]
+    shown = [tuple(part[what] for what in ("username", "held", "share", "waiting", "next")) for part in parts]
+    assert shown == [("bob", "0", "0 %", 1, 1), ("alice", "2", "50 %", 1, 2), ("carol", "0", "50 %", 0, None)]
+    assert [part["lately"] for part in parts] == ["0", "0", "2.0"]
+    assert "Shares of nlp" in text(browse(bob), "/vcs/nlp") and "Shares of" not in text(browse(admin))
+    settings.JOB_PRIVACY = "owner"  # type: ignore[attr-defined]
+    for viewer, names in ((bob, ["bob"]), (None, []), (admin, ["bob", "alice", "carol"])):
+        parts = browse(viewer).get("/vcs/nlp").context["parts"]
+        assert [part["username"] for part in parts] == names
+
+
+def test_shares_are_shown_page_by_page(browse: Browse, admin: User) -> None:
+    make_node(gpus=8)
+    make_vc(capacity=50)
+    now = timezone.now()
+    rows = [PastUse(username=f"u{at:02}", vc="nlp", cpu=0, memory=0, gpu=1 + at, at=now) for at in range(45)]
+    PastUse.objects.bulk_create(rows)
+    client = browse(admin)
+    pages = {page: client.get(f"/vcs/nlp?page={page}").context for page in ("1", "2", "3", "x", "999", "9" * 40)}
+    sizes = {page: (len(shown["parts"]), shown["parts"][0]["username"]) for page, shown in pages.items()}
+    first, last = (20, "u44"), (5, "u04")
+    assert sizes == {"1": first, "2": (20, "u24"), "3": last, "x": first, "999": last, "9" * 40: first}
+    links = [(bool(pages[page]["newer"]), bool(pages[page]["older"])) for page in "123"]
+    assert links == [(False, True), (True, True), (True, False)] and pages["1"]["users"] == 45

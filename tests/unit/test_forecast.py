@@ -272,5 +272,5 @@ def test_an_owner_starts_when_those_that_borrow_have_run_for_their_minimum() -> 
     """And have left."""
     all_ = {"gpu": 4.0, "cpu": 100.0, "memory": 1e6}
     rights = {"default": Quota(min_run=60), "b": Quota(all_)}
-    found = ahead([waiting(2, vc="b")], {1: 1000 * HOUR, 2: HOUR}, quotas=rights, **busy(ran=600.0))
-    assert found[2] == (HOUR - 600 + play._GRACE,) * 3
+    found = ahead([waiting(2, vc="b")], {1: 1000 * HOUR, 2: HOUR}, quotas=rights, step=NOW, **busy(ran=600.0))
+    assert found[2] == (HOUR - 600 + play._GRACE,) * 3, "though the scene is of one moment"

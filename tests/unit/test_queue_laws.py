@@ -82,7 +82,8 @@ def would_fit(before: Play, made: list[Turn[Played]], turn: Turn[Played], gone: 
             add(use, queue.amount(other.job, other.placements) if other.job.vc == vc else {})
         elif other.reservation is not None:
             free.set_aside(other.reservation.demands, other.reservation.nodes)
-    quota, shape, is_owner = before.quotas[vc], turn.job.shape, not all(one.job.is_guest for one in turn.victims)
+    evicted = {one.job.id for one in turn.victims if not one.job.is_guest}
+    quota, shape, is_owner = before.quotas[vc], turn.job.shape, not evicted.isdisjoint(ids)
     for demands in (shape, *queue.typed(shape, quota.guarantee, use), *queue.typed(shape, quota.ceiling, use)):
         placements = free.copy().place(demands, turn.job.id, vc=vc)
         amount = taken(shape, placements, turn.queue.scene.gpu_types) if placements else {}

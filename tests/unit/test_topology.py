@@ -158,11 +158,11 @@ def job(id: int, tasks: int, gpus: int = 1, topology: Topology = NEAREST, **valu
 
 
 def filled(topology: Topology, *ends: int) -> Play:
-    """Two racks of two nodes that are full, until these seconds; and a gang of a rack's size that waits."""
-    play = Play(racks(0, 0))
+    """Racks of two nodes that are full, until these seconds; and a gang of a rack's size that waits."""
+    play = Play(racks(*[0] * (len(ends) // 2)))
     play.waiting = [job(at, 1, 4, seconds=end, most=end) for at, end in enumerate(ends, 1)]
     play.step()
-    assert len(play.running) == 4
+    assert len(play.running) == len(ends)
     play.waiting = [job(9, 8, topology=topology, seconds=9_000)]
     return play
 
@@ -184,8 +184,9 @@ def test_room_is_kept_in_the_domain_in_which_it_comes_first(topology: Topology) 
 
 
 def test_a_reservation_of_a_required_domain_is_met() -> None:
-    """Others come all the time; each node that comes free there stays free for the gang."""
-    play = filled(RACK, 300, 400, 100, 450)
+    """Others come all the time; each node that comes free there stays free for the gang, though two nodes of other
+    racks come free before."""
+    play = filled(RACK, 300, 400, 100, 900, 200, 900)
     for id in range(10, 60):
         play.waiting.append(job(id, 1, seconds=500))
         play.step(10)

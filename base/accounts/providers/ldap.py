@@ -90,7 +90,7 @@ def _bound(directory: Directory, dn: str, password: str) -> Any:
     return connection
 
 
-class _Tls(ldap3.Tls):  # type: ignore[misc]
+class _Tls(ldap3.Tls):
     """Python checks the certificate and its names: ldap3 has code of its own for that, which knows no addresses."""
 
     def wrap_socket(self, connection: Any, do_handshake: bool = False) -> None:

@@ -142,13 +142,17 @@ class SchedulableJob:
     started_at: datetime | None = None  # when its attempt was placed, for one that runs
     ends_by: datetime | None = None  # when that one ends at the latest, if its config says so
     saved_at: datetime | None = None  # when its running attempt last said that it saved: that much is not lost
-    # Nodes on which its last attempt could not start, or of which its failure makes it suspicious.
-    avoid: frozenset[str] = frozenset()
 
     @property
     def demands(self) -> tuple[Demand, ...]:
         """What its tasks ask of nodes; the same object for every job of the same shape. Read only when it may start."""
         raise NotImplementedError
+
+    @property
+    def avoid(self) -> frozenset[str]:
+        """Nodes that it leaves to the last: those on which its last attempts could not start, of which their failure
+        makes it suspicious, or that its config names. Read only when it may start."""
+        return frozenset()
 
     @property
     def share_of(self) -> str:

@@ -56,6 +56,10 @@ class UserShares:
         pool = {} if all(guarantee.get(what) for what in WHAT) else pool_totals(nodes)[0]
         return cls({what: guarantee.get(what) or pool.get(what, 0.0) for what in WHAT})
 
+    def used(self, user: str) -> Amount:
+        """What they hold and what they used lately, added up."""
+        return self._used.get(user, {})
+
     def copy(self) -> UserShares:
         other = UserShares(self._whole)
         other._used, other.of = {user: dict(used) for user, used in self._used.items()}, dict(self.of)

@@ -69,7 +69,6 @@ PURE = (
     "jobs/diagnosis/remedies.py",
     "jobs/diagnosis/rules.py",
     "jobs/diagnosis/template.py",
-    "jobs/forecast/arrivals.py",
     "jobs/forecast/errors.py",
     "jobs/forecast/play.py",
     "jobs/history/window.py",

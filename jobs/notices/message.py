@@ -18,6 +18,7 @@ from django.conf import settings
 from base.accounts.viewer import Viewer
 from base.core import words
 from base.models import User
+from base.roles import Role
 from jobs import access
 from jobs.diagnosis.evidence import Diagnosis, from_json
 from jobs.history import ledger
@@ -25,7 +26,7 @@ from jobs.models import Attempt, Event, Job, NoticeRow
 from jobs.notices.kinds import KINDS, NoticeKind
 
 # Any user of a virtual cluster, who is nobody in particular.
-_MEMBER = cast(Viewer, SimpleNamespace(is_authenticated=True, username="", is_admin=False, scopes=None))
+_MEMBER = cast(Viewer, SimpleNamespace(is_authenticated=True, username="", is_admin=False, role=Role.USER, scopes=None))
 _ENDED = {"succeeded": "has succeeded", "failed": "has failed", "stopped": "was stopped"}
 _DID = {
     "started": "has started",

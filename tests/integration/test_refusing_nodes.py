@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from base.core.clock import monotonic_now
 from clusters.engines.docker.errors import Step, fault_of_text
 from clusters.engines.runtime import FaultReason, RuntimeFault
 from clusters.models import Node
@@ -16,8 +15,6 @@ from clusters.placement.fit import MARK_LASTS
 from jobs.history.earlier import to_avoid
 from jobs.models import Event, Task
 from jobs.planning.exits import Exit
-from jobs.scheduling.load import WorldLoader
-from jobs.waiting.queue import queue_now
 from jobs.waiting.why import turn_of, waiting_reason
 from tests.cluster import IMAGE, Cluster, config
 from tests.fakes.runtime import Behaviour, FakeRuntime
@@ -51,19 +48,6 @@ def test_a_job_leaves_the_node_that_just_refused_it(cluster: Cluster) -> None:
     job = cluster.submit()
     cluster.settle()
     assert list(Task.objects.filter(job=job).order_by("id").values_list("node", flat=True)) == ["n1", "n2"]
-
-
-def test_pages_go_by_the_same_nodes_to_avoid_as_the_scheduler(cluster: Cluster) -> None:
-    cluster.add_node("n2")
-    refuse(cluster.add_node("n1"), REFUSED)
-    Node.objects.filter(name="n2").update(status=Node.Status.CORDONED)
-    job = cluster.submit(config("a", extras={"avoidNodes": ["n3"]}))
-    first = cluster.submit(config("b", extras={"avoidNodes": ["n1"]}, roles=[{"cpuNumber": 999}]))
-    cluster.settle(rounds=2)
-    assert (cluster.job(job).state, cluster.job(job).attempt_number) == ("WAITING", 2)
-    planned = WorldLoader().world(monotonic_now(), {}, {}).waiting
-    for waiting in (queue_now()[0], planned):
-        assert {one.id: one.avoid for one in waiting} == {job.pk: {"n1", "n3"}, first.pk: {"n1"}}
 
 
 @pytest.mark.parametrize("step", ["create", "start", "pull"])

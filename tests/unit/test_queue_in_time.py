@@ -19,7 +19,6 @@ from clusters.placement.shares import (
 )
 from jobs.planning.queue.lengths import Lengths, LikeJobs
 from jobs.planning.queue.scene import LONGEST_REST, REST, Policy
-from jobs.planning.queue.users.used_lately import UsedLately
 from jobs.planning.turns import Move
 from tests.unit.queue_model import NOW, Play, Played, node, shape
 from tests.unit.queue_worlds import SHAPES, VCS, jobs, plays, worlds
@@ -105,15 +104,13 @@ def test_nobody_starves(
     play: Play, first: list[Played], stream: list[Played], large: tuple[object, ...], new_users: bool
 ) -> None:
     """A job that could run alone starts, though jobs like these go on arriving in its own virtual cluster, also where
-    each is of a user who has used nothing yet, and its own has used much."""
+    each is of a user who has used nothing yet."""
     mine = Played(id=50, vc="a", username="w", name="mine", since="0050", shape=large, seconds=10)  # type: ignore[arg-type]
     alone = Play(play.nodes, play.quotas, waiting=[mine])
     alone.step()
     if not alone.running:
         return
     play.waiting = [replace(job, vc="a", priority=0) for job in first] + [mine]
-    if new_users:
-        play.past["w", "a"] = UsedLately(100, 100_000, 100, NOW)
     for at in range(100):
         play.waiting += [
             replace(job, id=1000 * (at + 1) + job.id, since=f"{1000 + at:04}", vc="a", priority=0) for job in stream

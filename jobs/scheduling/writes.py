@@ -162,12 +162,11 @@ def _place(plans: Sequence[JobPlan], writing: ToWrite) -> None:
         return
     waiting = _waiting_tasks(plans)
     nodes = _nodes({place.node for plan in plans for place in plan.placements})
-    rows: list[Row] = []
-    held: list[Row] = []
-    allocations: list[Row] = []
+    rows, held, allocations = list[Row](), list[Row](), list[Row]()
     for plan in plans:
         placements, attempt = plan.placements, waiting.get(plan.job.id)
         if attempt is None or len(attempt.tasks) != len(placements):
+            _attempts([plan])[plan.job.id]  # raises KeyError for a job without it, which is parked then
             raise Stale("its tasks are not all waiting")
         tasks, types = [attempt.tasks[place.role, place.index] for place in placements], []
         for place, id in zip(placements, tasks, strict=True):

@@ -87,7 +87,7 @@ def test_the_turns_of_many_jobs_take_as_many_queries_as_those_of_one(
     cluster.add_node(cpus=1)
     jobs = [cluster.submit(name=f"j{at}").pk for at in range(30)]
     cluster.tick()
-    with django_assert_max_num_queries(9):
+    with django_assert_max_num_queries(10):
         assert [turn.position for turn in turns_of(jobs[1:]).values()] == list(range(1, 30))
 
 

@@ -26,6 +26,8 @@ from clusters.vcs.rules import ADMIN_GROUP, DEFAULT_VC
 
 VC, ADMIN = "vc", "admin"  # group types
 
+NON_ADMIN = "Non-admin is not allow to do this operation."  # as v1 has it
+
 
 @dataclass(frozen=True, slots=True)
 class GroupRecord:
@@ -123,7 +125,7 @@ def set_grouplist(actor: Viewer, username: str, names: Iterable[str]) -> None:
 
 def add_member(actor: Viewer, username: str, name: str) -> None:
     """Put a user into a group. Forbidden for admins, who are in all of them."""
-    who = require(actor, Permission.GRANT, vc=name).username
+    who = require(actor, Permission.GRANT, NON_ADMIN, vc=name).username
     with transaction.atomic():
         user = _changeable(username)
         kind = find_group(name).kind
@@ -138,7 +140,7 @@ def add_member(actor: Viewer, username: str, name: str) -> None:
 
 def remove_member(actor: Viewer, username: str, name: str) -> None:
     """Take a user out of a group. Forbidden for admins, and for ``default``, which everybody is in."""
-    who = require(actor, Permission.GRANT, vc=name).username
+    who = require(actor, Permission.GRANT, NON_ADMIN, vc=name).username
     with transaction.atomic():
         _changeable(username)
         find_group(name)

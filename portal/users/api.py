@@ -33,7 +33,7 @@ from portal.sign_in.passwords import LOCAL, check_password
 from portal.users import shapes
 
 Body = TypeVar("Body", bound=V1Body)
-NON_ADMIN = "Non-admin is not allow to do this operation."
+NON_ADMIN = groups.NON_ADMIN
 
 
 def putting(summary: str, shape: type[Body], says: str) -> Callable[[Callable[[User, Body, str], None]], type[V1View]]:

@@ -35,7 +35,7 @@ def test_the_page_of_a_waiting_job_leads_there_for_those_who_may(
 
 def test_an_owner_lowers_the_priority(browse: Browse, alice: User, job: Job) -> None:
     shown = browse(alice).get(URL).content.decode()
-    assert "From -100 to 5" in shown and "You may set 0 at most; an admin may raise it above that." in shown
+    assert "From -100 to 5" in shown and "You may set 0 at most; an admin or a manager may raise it above" in shown
     assert "Start it before" not in shown
     answer = browse(alice).post(URL, {"priority": "-3"}, follow=True)
     assert "train has priority -3." in answer.content.decode()

@@ -66,14 +66,14 @@ def show(job: str, as_json: bool) -> None:
             task["nodeName"] or "-",
             task["containerIp"] or "-",
             " ".join(f"{label}={port}" for label, port in (task["containerPorts"] or {}).items()) or "-",
-            "-" if task["containerExitCode"] is None else task["containerExitCode"],
+            task["exitReason"] or "-",
         )
         for role, told in detail["taskRoles"].items()
         for task in told["taskStatuses"]
     ]
     if rows:
         click.echo()
-        table(("TASK", "STATE", "NODE", "ADDRESS", "PORTS", "EXIT"), rows)
+        table(("TASK", "STATE", "NODE", "ADDRESS", "PORTS", "END"), rows)
     for line in reasons(status):
         click.echo(line)
 

@@ -15,6 +15,7 @@ from typing import Any
 from django.conf import settings
 
 from base.core.errors import BadRequest, Forbidden, InvalidConfig
+from base.core.words import count
 from base.models import User
 from clusters.models import VirtualCluster
 from clusters.placement.fit import NodeView
@@ -87,7 +88,7 @@ def sizes(user: User, asked: Asked) -> list[tuple[Asked, str, Size]]:
     specs = [_spec(user, each, nodes) for each in offered]
     views = outlooks(specs, user.username)
     return [
-        (each, f"{spec.task_roles[0].cpu_number} cores, {spec.task_roles[0].memory_mb // 1024} GB",
+        (each, f"{count(spec.task_roles[0].cpu_number, 'core')}, {spec.task_roles[0].memory_mb // 1024} GB",
          size_of(each.gpus, view, each.gpus == asked.gpus and each.gpu_type == asked.gpu_type))
         for each, spec, view in zip(offered, specs, views, strict=True)
     ]  # fmt: skip

@@ -100,6 +100,7 @@ def desk(portal: Portal, hdfs: HdfsBed, tmp_path: Path) -> dict[str, str]:
     for name, content in (
         ("mnist/data.bin", "data"),
         ("data/x", "x"),
+        ("code/train.py", "code"),
         ("model.bin", "model"),
         ("api-token", told["token"]),
         ("webhdfs.token", token["Token"]["urlString"]),

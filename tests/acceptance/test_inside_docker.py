@@ -183,7 +183,7 @@ def _(seen: Json) -> None:
 
 @says("Mounts")
 def _(seen: Json) -> None:
-    found = {path for path in seen["mounts"] if not re.match(r"/(proc|sys|dev|pai/bootstrap|pai/secrets)\b", path)}
+    found = {path for path in seen["mounts"] if not re.match(r"/(proc|sys|dev|pai/(bootstrap|secrets|notice))\b", path)}
     assert found == set(re.findall(r"`(/[^`]*)`", lines_of_the_page()["Mounts"]))
     assert seen["mounts"]["/sys"][1] == seen["mounts"]["/proc/sys"][1] == "ro"
     assert seen["sockets"] == []

@@ -97,6 +97,11 @@ def site(transactional_db: None) -> Iterator[str]:
     connections.close_all()
 
 
+_CUT = """() => [...document.querySelectorAll(".btn")]
+    .filter((button) => button.clientWidth && button.scrollWidth > button.clientWidth + 1)
+    .map((button) => button.textContent.trim())"""
+
+
 @dataclass(eq=False)
 class Tab:
     """One page of the browser that writes down what must not happen."""
@@ -127,6 +132,7 @@ class Tab:
         """No sideways scroll, nothing in the console (a breach of the CSP shows there), nothing axe objects to."""
         wide, width = self.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
         assert wide <= width, f"{what} scrolls sideways: {wide} of {width}"
+        assert not (cut := self.page.evaluate(_CUT)), f"{what}: words that do not fit into their buttons: {cut}"
         options = {"runOnly": _RULES, "resultTypes": ["violations"], "rules": _MORE}
         if not self.page.evaluate("'axe' in window"):
             self.page.evaluate(Axe().axe_script)

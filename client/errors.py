@@ -52,6 +52,9 @@ class NotAllowed(ClientError):
 class NotSignedIn(NotAllowed):
     """There is no token, or one that is not valid any more."""
 
+    def __init__(self, told: str = "") -> None:
+        super().__init__(told or "Your token was revoked, or has ended: longshore login")
+
 
 BY_STATUS = {
     400: WrongConfig,

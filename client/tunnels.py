@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 
-from .errors import BY_STATUS, ClientError, PortalAway
+from .errors import BY_STATUS, ClientError, NotSignedIn, PortalAway
 from .jobs import RemoteJob
 from .transport import quoted, trusted
 
@@ -43,6 +43,8 @@ async def opened(job: RemoteJob, kind: str, task: str, *below: str, **query: Any
         ) as socket:
             yield socket
     except InvalidStatus as error:
+        if error.response.status_code == 401:
+            raise NotSignedIn from None
         told = error.response.body.decode(errors="replace") or f"{account.url} answered {error.response.status_code}."
         raise BY_STATUS.get(error.response.status_code, ClientError)(told) from None
     except ConnectionClosed:

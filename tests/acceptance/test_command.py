@@ -168,7 +168,7 @@ def test_each_wrong_address_or_token_is_a_sentence_and_a_code(laptop: Laptop, po
     assert "is no token" in laptop.does("ls", code=77, LONGSHORE_TOKEN="abc").stderr
     forged = laptop.token[:-3] + "abc"
     (laptop.project / "job.json").write_text("{}")
-    assert "Sign in: longshore login" in laptop.does("submit", "job.json", code=77, LONGSHORE_TOKEN=forged).stderr
+    assert "was revoked" in laptop.does("submit", "job.json", code=77, LONGSHORE_TOKEN=forged).stderr
     old = "e30.eyJ1c2VybmFtZSI6Im1pcmEiLCJleHAiOjF9.x"
     assert "has ended: longshore login" in laptop.does("ls", code=77, LONGSHORE_TOKEN=old).stderr
     said = laptop.does("login", portal.url, "--user", "mira", code=65, LONGSHORE_PASSWORD="not hers").stderr

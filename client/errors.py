@@ -56,7 +56,7 @@ class NotSignedIn(NotAllowed):
         super().__init__(told or "Your token was revoked, or has ended: longshore login")
 
 
-BY_STATUS = {
+BY_STATUS: dict[int, type[ClientError]] = {
     400: WrongConfig,
     401: NotSignedIn,
     403: NotAllowed,

@@ -3,6 +3,7 @@ sockets are real."""
 
 from __future__ import annotations
 
+import asyncio
 import socketserver
 import threading
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from asgiref.sync import sync_to_async
 from django.utils import timezone
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
@@ -18,13 +20,14 @@ from websockets.sync.client import ClientConnection, connect
 from base.accounts import tokens
 from base.accounts.scopes import Scope
 from base.models import ApiToken, AuditEvent, User
+from client import Client, ClientError, tunnels
 from clusters.engines import schemes
 from clusters.models import VcGrant, VirtualCluster
 from jobs import services
 from jobs.models import Job, Task
 from portal.terminal import tunnel
 from tests.cluster import Clock, Cluster
-from tests.helpers import LIMIT, until
+from tests.helpers import LIMIT, on_a_loop, until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -149,6 +152,20 @@ def test_every_one_that_is_open_ends_with_the_right_to_it(
         _, told, reason = is_closed(socket)
         assert (told, says in reason) == (code, True), reason
     assert until(lambda: not tunnel._open), "their places are free again"
+
+
+def test_the_command_says_why_it_ended(site: str, cluster: Cluster, alice: User) -> None:
+    job = Client(site, tokens.issue(alice, 600)).job("train")
+
+    async def taken_away(_: bytes) -> None:
+        await sync_to_async(tokens.revoke_all)(alice)
+
+    async def forwarded() -> None:
+        async with tunnels.opened(job, "tunnel", "worker-0", "http") as socket:
+            await tunnels.carry(socket, asyncio.StreamReader(), taken_away)
+
+    with pytest.raises(ClientError, match=r"^You are not signed in any more\.$"):
+        on_a_loop(forwarded())
 
 
 def test_a_user_has_so_many_and_no_more(

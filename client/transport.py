@@ -75,7 +75,8 @@ class Transport:
         except (URLError, OSError, http.client.HTTPException) as error:
             reason = getattr(error, "reason", error)
             told = reason if isinstance(reason, ssl.SSLError) else getattr(reason, "strerror", None) or reason
-            raise PortalAway(f"{self.account.url} does not answer ({told or type(reason).__name__}).") from None
+            told = " ".join(str(told).split()) or type(reason).__name__
+            raise PortalAway(f"{self.account.url} does not answer ({told}).") from None
 
     def _refusal(self, error: HTTPError) -> ClientError:
         if moved := error.headers.get("Location"):

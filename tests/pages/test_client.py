@@ -14,7 +14,10 @@ from django.utils import timezone
 from base.accounts import tokens
 from base.models import ApiToken, User
 from client import account
+from client.errors import PortalAway
 from client.main import main
+from client.transport import Transport
+from jobs.models import Job
 from tests.submitting import submitted
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -76,3 +79,27 @@ def test_a_token_that_is_not_valid_is_said_and_never_reads_as_a_guest(
         says = "longshore: Your token was revoked, or has ended: longshore login\n"
         assert (done.exit_code, done.stdout, done.stderr) == (77, "", says), asked
     assert not account.account_file().exists()
+
+
+@pytest.mark.parametrize("arrives", [True, False])
+def test_a_submission_that_breaks_off_is_there_with_its_folder_or_not_at_all(
+    does: Does, alice: User, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arrives: bool
+) -> None:
+    spoken = Transport.json
+
+    def broken(self: Transport, method: str, path: str, *more: Any, **params: Any) -> Any:
+        if (method, path) != ("POST", "/api/v1/user/alice/jobs"):
+            return spoken(self, method, path, *more, **params)
+        if arrives:
+            spoken(self, method, path, *more, **params)
+        raise PortalAway("It broke off.")
+
+    monkeypatch.setattr(Transport, "json", broken)
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "train.py").write_text("print()")
+    token, folder, name = tokens.issue(alice, 600), ("-C", str(tmp_path / "project")), f"arrives-{arrives}"
+    done = does(token, "run", "-d", "--name", name, *folder, "--image", "debian", "--", "true")
+    assert (done.exit_code, Job.objects.count()) == ((0, 1) if arrives else (69, 0)), done.stderr
+    assert (f"alice~{name} was submitted" if arrives else "It broke off.") in done.stderr
+    kept = does(token, "cp", f"store:/users/alice/code/{name}/project/train.py", str(tmp_path))
+    assert kept.exit_code == (0 if arrives else 66), kept.stderr

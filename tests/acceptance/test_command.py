@@ -6,7 +6,6 @@ import asyncio
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -15,7 +14,7 @@ import httpx
 import pytest
 
 import client
-from tests.acceptance.laptop import GOES_ON, IMAGE, PROGRAM, Laptop, begin, laptop_of, stop_all_of
+from tests.acceptance.laptop import GOES_ON, IMAGE, Laptop, begin, laptop_of, stop_all_of
 from tests.acceptance.portal import Portal, free_port
 from tests.acceptance.wire import Wire
 from tests.bed.docker_bed import BedNode
@@ -120,21 +119,12 @@ def test_it_says_who_used_what_where_a_page_is_and_completes_names(laptop: Lapto
     assert laptop.does(**asked).stdout == "plain,by-tab\n"
 
 
-def test_the_portal_hands_out_what_a_clean_machine_installs(portal: Portal, tmp_path: Path) -> None:
+def test_the_portal_hands_out_what_a_clean_machine_installs(portal: Portal, laptop: Laptop) -> None:
     answer = httpx.get(f"{portal.url}/clients", follow_redirects=True)
-    wheel = tmp_path / answer.url.path.rpartition("/")[2]
-    wheel.write_bytes(answer.content)
-    assert len(answer.content) < 1 << 20 and wheel.name == f"longshore-{client.VERSION}-py3-none-any.whl"
-    there = tmp_path / "there"
-    uv = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--no-deps", "--target", str(there)]
-    subprocess.run([*uv, str(wheel)], check=True)
-    libraries = next(each for each in sys.path if each.endswith("site-packages"))
-    own = {**os.environ, "PYTHONPATH": f"{there}:{libraries}", "XDG_CONFIG_HOME": str(tmp_path)}
-    said = [
-        subprocess.run([there / "bin" / name, "--help"], env=own, cwd=tmp_path, capture_output=True, text=True).stdout
-        for name in ("longshore", "pai-fs")
-    ]
-    assert "Run deep-learning jobs" in said[0] and "-cp" in said[1]
+    assert len(answer.content) < 1 << 20
+    assert answer.url.path == f"/clients/longshore-{client.VERSION}-py3-none-any.whl"
+    assert "Run deep-learning jobs" in laptop.does("--help").stdout
+    assert "-cp" in subprocess.run([laptop.bin / "pai-fs", "--help"], capture_output=True, text=True).stdout
     assert httpx.get(f"{portal.url}/clients/longshore-0.0.1-py3-none-any.whl").status_code == 404
 
 
@@ -251,7 +241,7 @@ def test_what_does_not_fit_is_a_sentence_and_leaves_nothing(laptop: Laptop, port
     finally:
         portal.http.put(f"{portal.url}/api/v2/user/mira/storequota", json={"storeQuota": None})
     laptop.does("cp", "large", "store:/users/mira/fits")
-    program = ["sh", "-c", 'ulimit -f 1000; exec "$0" cp store:/users/mira/fits here', PROGRAM]
+    program = ["sh", "-c", 'ulimit -f 1000; exec "$0" cp store:/users/mira/fits here', laptop.program]
     done = subprocess.run(program, env=laptop.environment, cwd=laptop.project, capture_output=True, text=True)
     assert done.returncode == 74 and "File too large" in done.stderr and done.stderr.count("\n") == 1
     assert not list(laptop.project.glob("*here*"))

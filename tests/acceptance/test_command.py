@@ -228,6 +228,63 @@ def test_a_copy_that_breaks_off_goes_on_and_ctrl_c_leaves_what_arrived(laptop: L
     assert not list(laptop.project.glob(".back.*"))
 
 
+def test_a_folder_comes_whole_though_the_portal_goes_away(laptop: Laptop, wire: Wire) -> None:
+    for number in range(30):
+        (laptop.project / "data" / f"{number}").write_bytes(os.urandom(100_000))
+    laptop.does("cp", "data", "store:/users/mira/many")
+    own = {"LONGSHORE_URL": f"http://{wire.address}", "LONGSHORE_TOKEN": laptop.token}
+    wire.hold(1 << 20)
+    copying = laptop.begins("cp", "store:/users/mira/many", "back", **own)
+    until(lambda: wire.passed > 1 << 19, what="a part of it is here")
+    wire.cut()
+    wire.let_go()
+    wire.mend()
+    assert "copied 31 files" in copying.communicate(timeout=LIMIT)[1]
+    for file in (laptop.project / "data").iterdir():
+        assert (laptop.project / "back" / file.name).read_bytes() == file.read_bytes()
+
+
+def test_ctrl_c_before_a_job_is_there_leaves_nothing(laptop: Laptop, portal: Portal, wire: Wire) -> None:
+    (laptop.project / "large").write_bytes(os.urandom(24 << 20))
+    own = {"LONGSHORE_URL": f"http://{wire.address}", "LONGSHORE_TOKEN": laptop.token}
+    wire.hold(9 << 20)
+    running = laptop.begins("run", "--name", "never", *IMAGE, "--", "true", **own)
+    until(lambda: wire.passed > 8 << 20, what="a third has passed")
+    running.send_signal(signal.SIGINT)
+    wire.let_go()
+    said = running.communicate(timeout=LIMIT)[1]
+    assert running.returncode == 130 and "Interrupted: nothing was submitted." in said and "Traceback" not in said
+    assert not (portal.home / "store" / "users" / "mira" / "code" / "never").exists()
+    laptop.does("show", "never", code=66)
+
+
+def test_ctrl_c_leaves_one_that_waits_in_the_queue(laptop: Laptop) -> None:
+    name = begin(laptop, "in-its-way")
+    waiting = laptop.begins("run", "--name", "queued", "--cpus", "8", *IMAGE, "--", "true")
+    assert waiting.stderr is not None
+    until(lambda: "CPU" in waiting.stderr.readline(), what="it says why it waits")
+    waiting.send_signal(signal.SIGINT)
+    until(lambda: "Ctrl-C again stops the job" in waiting.stderr.readline(), what="it asks")
+    assert laptop.told("show", "queued")["jobStatus"]["state"] == "WAITING"
+    waiting.send_signal(signal.SIGINT)
+    assert waiting.wait(LIMIT) == 130
+    assert laptop.told("show", "queued")["jobStatus"]["state"] == "STOPPED"
+    laptop.does("stop", name)
+
+
+def test_a_token_that_is_revoked_ends_what_follows_a_log(laptop: Laptop, portal: Portal) -> None:
+    name = begin(laptop, "followed")
+    bea = {"username": "bea", "password": "beas secret"}
+    portal.http.put("/user", json={**bea, "admin": True, "modify": False})
+    token = httpx.post(f"{portal.url}/api/v1/token", json=bea).json()["token"]
+    following = laptop.begins("logs", "-f", f"mira~{name}", LONGSHORE_TOKEN=token)
+    assert following.stdout is not None and following.stdout.readline() == "began\n"
+    portal.http.put("/user/bea/password", json={"newPassword": "another secret"})
+    said = following.communicate(timeout=LIMIT)[1]
+    assert (following.returncode, said) == (77, "longshore: Your token was revoked, or has ended: longshore login\n")
+    laptop.does("stop", name)
+
+
 def test_what_does_not_fit_is_a_sentence_and_leaves_nothing(laptop: Laptop, portal: Portal) -> None:
     (laptop.project / "large").write_bytes(bytes(3 << 20))
     quota = portal.http.put(f"{portal.url}/api/v2/user/mira/storequota", json={"storeQuota": "1m"})

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, Union, cast
 
 from .account import load
-from .errors import NotThere, WrongConfig
+from .errors import NotThere, PortalAway, WrongConfig
 from .jobs import RemoteJob, named
-from .transport import Transport, quoted
+from .transport import Transport, patiently, quoted
 
 Config = Union[str, Mapping[str, Any]]
 
@@ -49,8 +49,26 @@ class Client:
         found = self.check(config)
         if not found["valid"]:
             raise WrongConfig("\n".join(problem_line(each) for each in found["errors"]))
+        return self._post(config)
+
+    def _post(self, config: Config) -> RemoteJob:
         made = self.transport.json("POST", f"/api/v1/user/{quoted(self.username)}/jobs", _text(config))
         return RemoteJob(self.transport, made["jobStatus"]["username"], made["name"])
+
+    def _surely(self, config: Mapping[str, Any], tell: Callable[[str], None] | None) -> RemoteJob:
+        """Post it, and know whether it is there where the answer is lost. Ctrl-C waits for the answer."""
+        from .running import held_back
+
+        try:
+            with held_back():
+                return self._post(config)
+        except PortalAway as error:
+            job = self.job(config["jobName"])
+            try:
+                patiently(job.detail, tell and (lambda why: tell(why or "The portal is back.")))
+            except NotThere:
+                raise error from None
+            return job
 
     def run(
         self,
@@ -73,7 +91,7 @@ class Client:
         config = running.config_of(name, command, code, **asked)
         running.refuse(self.check(config))
         with running.uploaded(self.account, path, code, tell):
-            return self.submit(config)
+            return self._surely(config, tell)
 
     def usage(self, *, begin: str = "", end: str = "", by: str = "", vc: str = "") -> dict[str, Any]:
         """Who used how much: ``rows`` by user, vc, state or day, and ``total``."""

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from .account import PortalAccount
-from .errors import ClientError, NotAllowed, NotCopied, NotThere, PortalAway, Taken, WrongConfig
+from .errors import ClientError, NotAllowed, NotCopied, NotSignedIn, NotThere, PortalAway, Taken, WrongConfig
 from .pai_fs import copying, errors
 from .pai_fs.bar import ProgressBar
 from .pai_fs.config import of_url
@@ -86,7 +86,7 @@ def in_our_words() -> Iterator[None]:
     try:
         yield
     except errors.SignedOut:
-        raise NotAllowed("You are not signed in, or your token has ended: longshore login") from None
+        raise NotSignedIn from None
     except errors.PaiFsError as error:
         ours = next(ours for theirs, ours in _OURS if isinstance(error, theirs))
         raise ours(str(error)) from None

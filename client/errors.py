@@ -52,8 +52,11 @@ class NotAllowed(ClientError):
 class NotSignedIn(NotAllowed):
     """There is no token, or one that is not valid any more."""
 
+    def __init__(self, told: str = "") -> None:
+        super().__init__(told or "Your token was revoked, or has ended: longshore login")
 
-BY_STATUS = {
+
+BY_STATUS: dict[int, type[ClientError]] = {
     400: WrongConfig,
     401: NotSignedIn,
     403: NotAllowed,

@@ -10,7 +10,7 @@ import click
 
 from .commands import COMMANDS
 from .commands.output import say
-from .errors import ClientError
+from .errors import ClientError, NotCopied
 from .words import VERSION
 
 
@@ -28,10 +28,16 @@ class _Told(click.Group):
             say("Interrupted.")
             sys.stdout.flush()
             os._exit(130)  # threads of a copy may wait for an answer
-        except (click.exceptions.Exit, click.ClickException, click.Abort):
+        except click.Abort:  # Ctrl-C where something is asked, or nobody who answers
+            say("Interrupted: nothing was done.")
+            ctx.exit(130)
+        except (click.exceptions.Exit, click.ClickException):
             raise
         except BrokenPipeError:
             os._exit(141)  # as `longshore ls | head` is expected to end
+        except OSError as error:  # of this machine: what the portal's is was told above
+            say(f"{error.filename or 'What is printed'} cannot be written or read: {error.strerror}.")
+            ctx.exit(NotCopied.code)
         except Exception as error:
             if os.environ.get("LONGSHORE_DEBUG"):
                 raise

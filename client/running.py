@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import signal
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -38,6 +40,19 @@ def uploaded(
             if remote.find(above):
                 remote.delete(above, recursive=True)
         raise
+
+
+@contextmanager
+def held_back() -> Iterator[None]:
+    """Ctrl-C has no effect in the block."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def code_folder(account: PortalAccount, folder: Path, name: str) -> str:

@@ -17,7 +17,7 @@ from urllib.parse import quote, urlencode
 from urllib.request import HTTPRedirectHandler, HTTPSHandler, ProxyHandler, Request, build_opener
 
 from .account import PortalAccount
-from .errors import BY_STATUS, ClientError, PortalAway
+from .errors import BY_STATUS, ClientError, NotSignedIn, PortalAway
 from .words import VERSION
 
 SECONDS = 30.0  # that the portal may be silent
@@ -67,13 +67,16 @@ class Transport:
             body = body.encode() if isinstance(body, str) else json.dumps(body).encode()
         try:
             with self._opener.open(Request(url, body, headers, method=method), timeout=SECONDS) as answer:
+                if "invalid_token" in answer.headers.get("WWW-Authenticate", ""):  # it is what guests may read
+                    raise NotSignedIn
                 yield answer
         except HTTPError as error:
             raise self._refusal(error) from None
         except (URLError, OSError, http.client.HTTPException) as error:
             reason = getattr(error, "reason", error)
             told = reason if isinstance(reason, ssl.SSLError) else getattr(reason, "strerror", None) or reason
-            raise PortalAway(f"{self.account.url} does not answer ({told or type(reason).__name__}).") from None
+            told = " ".join(str(told).split()) or type(reason).__name__
+            raise PortalAway(f"{self.account.url} does not answer ({told}).") from None
 
     def _refusal(self, error: HTTPError) -> ClientError:
         if moved := error.headers.get("Location"):
@@ -86,7 +89,8 @@ class Transport:
                 return PortalAway(f"{self.account.url} is no portal of Longshore, or one of an earlier release.")
             told = f"{self.account.url} answered {error.code}."
         if error.code == 401:
-            told = f"{str(told).rstrip('.')}. Sign in: longshore login"
+            self.account.user  # noqa: B018 - it raises where there is none, or it has ended
+            return NotSignedIn()
         return BY_STATUS.get(error.code, ClientError)(str(told))
 
 

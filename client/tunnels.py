@@ -6,6 +6,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import socket
+import struct
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable
@@ -16,12 +18,12 @@ from urllib.parse import urlencode
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 
-from .errors import BY_STATUS, ClientError, PortalAway
+from .errors import BY_STATUS, ClientError, NotSignedIn, PortalAway
 from .jobs import RemoteJob
 from .transport import quoted, trusted
 
 _PIECE = 1 << 16
-_TERMINAL_ENDED = 4000
+_FINE = 1000  # the code of a close
 
 
 class BytesReader(Protocol):
@@ -43,6 +45,8 @@ async def opened(job: RemoteJob, kind: str, task: str, *below: str, **query: Any
         ) as socket:
             yield socket
     except InvalidStatus as error:
+        if error.response.status_code == 401:
+            raise NotSignedIn from None
         told = error.response.body.decode(errors="replace") or f"{account.url} answered {error.response.status_code}."
         raise BY_STATUS.get(error.response.status_code, ClientError)(told) from None
     except ConnectionClosed:
@@ -52,7 +56,7 @@ async def opened(job: RemoteJob, kind: str, task: str, *below: str, **query: Any
 
 
 async def carry(socket: ClientConnection, reader: BytesReader, write: Callable[[bytes], Any]) -> None:
-    """The bytes of a port both ways, until the task sends no more."""
+    """The bytes of a port both ways, until the task sends no more. Raises ClientError for any other end."""
 
     async def outward() -> None:
         with suppress(ConnectionClosed, OSError):
@@ -62,13 +66,14 @@ async def carry(socket: ClientConnection, reader: BytesReader, write: Callable[[
 
     sending = asyncio.ensure_future(outward())
     try:
-        async for data in socket:
-            await write(data if isinstance(data, bytes) else data.encode())
+        with suppress(ConnectionClosed):
+            async for data in socket:
+                await write(data if isinstance(data, bytes) else data.encode())
     finally:
         sending.cancel()
         await asyncio.gather(sending, return_exceptions=True)
-    if (socket.close_code or 1000) >= _TERMINAL_ENDED:
-        raise ClientError(socket.close_reason or "The connection was closed.")
+    if socket.close_code not in (None, _FINE):
+        raise ClientError(socket.close_reason or "The connection broke off.")
 
 
 async def forward(job: RemoteJob, task: str, port: str, local: int, tell: Callable[[str], None]) -> None:
@@ -82,10 +87,13 @@ async def forward(job: RemoteJob, task: str, port: str, local: int, tell: Callab
             await writer.drain()
 
         try:
-            async with opened(job, "tunnel", task, port) as socket:
-                await carry(socket, reader, write)
+            async with opened(job, "tunnel", task, port) as tunnel:
+                await carry(tunnel, reader, write)
         except ClientError as error:
             tell(str(error))
+            # A reset, since an end like any other would say that this was all.
+            writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            writer.transport.abort()
         except (ConnectionClosed, OSError):
             pass
         finally:

@@ -42,13 +42,14 @@ _PIECE = 1 << 16
 _open: Counter[int] = Counter()  # by user
 _asked: dict[tuple[str, int], float] = {}  # when it was last seen that this credential may go on in this task
 _pool = ThreadPoolExecutor(8, thread_name_prefix="tunnels")
+_dialling = ThreadPoolExecutor(8, thread_name_prefix="dials")  # so that no node which is silent delays a withdrawal
 
 
 async def serve(window: Socket, request: HttpRequest, path: dict[str, str]) -> None:
     caller, task, target = await in_thread(_admitted, request, path, pool=_pool)
     with _counted(caller):
         try:
-            dialled = await in_thread(target.dial, pool=_pool)
+            dialled = await in_thread(target.dial, pool=_dialling)
         except RuntimeFault as fault:
             raise NodeUnreachable(fault.sentence) from fault
         dialled.setblocking(False)

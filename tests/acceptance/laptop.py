@@ -1,18 +1,25 @@
-"""A user's own machine, on which they have ``longshore``."""
+"""A user's own machine, on which they have ``longshore``: a virtual environment with nothing in it but the wheel that
+the portal hands out, and what that says it needs."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
+import sys
 from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import Distribution, distribution
 from pathlib import Path
 from typing import Any
 
-from tests.acceptance.portal import ROOT, SECRET, Portal
+import httpx
+from packaging.requirements import Requirement
+
+from tests.acceptance.portal import SECRET, Portal
 from tests.helpers import LIMIT, until
 
-PROGRAM = str(ROOT / "scripts" / "longshore")
 IMAGE = ("--image", "longshore/sample:1", "--memory", "100m")
 ENDS = "for i in 1 2 3; do echo step $i; done; echo warned >&2; cat data/in.txt; exit 3\n"
 GOES_ON = "echo began; while :; do sleep 0.2; done\n"
@@ -24,6 +31,11 @@ class Laptop:
 
     home: Path
     url: str
+    bin: Path  # where its programs are
+
+    @property
+    def program(self) -> str:
+        return str(self.bin / "longshore")
 
     @property
     def project(self) -> Path:
@@ -40,11 +52,12 @@ class Laptop:
     @property
     def environment(self) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("LONGSHORE_")}
-        return {**kept, "XDG_CONFIG_HOME": str(self.home / "config")}
+        path = f"{self.bin}:{kept['PATH']}"
+        return {**kept, "XDG_CONFIG_HOME": str(self.home / "config"), "PATH": path}
 
     def does(self, *arguments: str, code: int = 0, given: str = "", **env: str) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
-            [PROGRAM, *arguments],
+            [self.program, *arguments],
             env={**self.environment, **env},
             cwd=self.project,
             capture_output=True,
@@ -60,7 +73,7 @@ class Laptop:
 
     def begins(self, *arguments: str, **env: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [PROGRAM, *arguments],
+            [self.program, *arguments],
             env={**self.environment, "PYTHONUNBUFFERED": "1", **env},
             cwd=self.project,
             stdout=subprocess.PIPE,
@@ -73,7 +86,7 @@ class Laptop:
 def laptop_of(portal: Portal, home: Path) -> Laptop:
     """Signed in as mira, whose folder has a script, its data and a file that stays behind."""
     portal.http.put("/user", json={"username": "mira", "password": SECRET, "admin": False, "modify": False})
-    laptop = Laptop(home, portal.url)
+    laptop = Laptop(home, portal.url, installed(portal.url, portal.home.with_name(f"{portal.home.name}-laptop")))
     (laptop.project / "data").mkdir(parents=True)
     (laptop.project / "data" / "in.txt").write_text("what goes in\n")
     (laptop.project / "train.sh").write_text(ENDS)
@@ -82,6 +95,36 @@ def laptop_of(portal: Portal, home: Path) -> Laptop:
     said = laptop.does("login", portal.url, "--user", "mira", LONGSHORE_PASSWORD=SECRET).stderr
     assert f"Signed in to {portal.url} as mira" in said and SECRET not in said
     return laptop
+
+
+@cache
+def installed(url: str, there: Path) -> Path:
+    """The programs of the portal's wheel, in a new environment. What the wheel needs comes from ours: without a network
+    too, and nothing of which the wheel does not say that it needs it."""
+    answer = httpx.get(f"{url}/clients", follow_redirects=True)
+    wheel = there / answer.url.path.rpartition("/")[2]
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", there], check=True)
+    wheel.write_bytes(answer.content)
+    python = there / "bin" / "python"
+    uv = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--offline", "--no-deps", "--python", python]
+    subprocess.run([*uv, wheel], check=True)
+    (packages,) = there.glob("lib/python*/site-packages")
+    (mine,) = Distribution.discover(name="longshore", path=[str(packages)])
+    _add_needs(mine, packages, set())
+    return there / "bin"
+
+
+def _add_needs(of: Distribution, packages: Path, done: set[str]) -> None:
+    for need in map(Requirement, of.requires or []):
+        if need.name in done or (need.marker and not need.marker.evaluate({"extra": ""})):
+            continue
+        done.add(need.name)
+        found = distribution(need.name)
+        for file in found.files or []:
+            if ".." not in file.parts and file.suffix != ".pyc":
+                (packages / file).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(file.locate(), packages / file)
+        _add_needs(found, packages, done)
 
 
 def stop_all_of(portal: Portal) -> None:

@@ -6,7 +6,6 @@ import asyncio
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -15,7 +14,7 @@ import httpx
 import pytest
 
 import client
-from tests.acceptance.laptop import GOES_ON, IMAGE, PROGRAM, Laptop, begin, laptop_of, stop_all_of
+from tests.acceptance.laptop import GOES_ON, IMAGE, Laptop, begin, laptop_of, stop_all_of
 from tests.acceptance.portal import Portal, free_port
 from tests.acceptance.wire import Wire
 from tests.bed.docker_bed import BedNode
@@ -120,21 +119,12 @@ def test_it_says_who_used_what_where_a_page_is_and_completes_names(laptop: Lapto
     assert laptop.does(**asked).stdout == "plain,by-tab\n"
 
 
-def test_the_portal_hands_out_what_a_clean_machine_installs(portal: Portal, tmp_path: Path) -> None:
+def test_the_portal_hands_out_what_a_clean_machine_installs(portal: Portal, laptop: Laptop) -> None:
     answer = httpx.get(f"{portal.url}/clients", follow_redirects=True)
-    wheel = tmp_path / answer.url.path.rpartition("/")[2]
-    wheel.write_bytes(answer.content)
-    assert len(answer.content) < 1 << 20 and wheel.name == f"longshore-{client.VERSION}-py3-none-any.whl"
-    there = tmp_path / "there"
-    uv = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--no-deps", "--target", str(there)]
-    subprocess.run([*uv, str(wheel)], check=True)
-    libraries = next(each for each in sys.path if each.endswith("site-packages"))
-    own = {**os.environ, "PYTHONPATH": f"{there}:{libraries}", "XDG_CONFIG_HOME": str(tmp_path)}
-    said = [
-        subprocess.run([there / "bin" / name, "--help"], env=own, cwd=tmp_path, capture_output=True, text=True).stdout
-        for name in ("longshore", "pai-fs")
-    ]
-    assert "Run deep-learning jobs" in said[0] and "-cp" in said[1]
+    assert len(answer.content) < 1 << 20
+    assert answer.url.path == f"/clients/longshore-{client.VERSION}-py3-none-any.whl"
+    assert "Run deep-learning jobs" in laptop.does("--help").stdout
+    assert "-cp" in subprocess.run([laptop.bin / "pai-fs", "--help"], capture_output=True, text=True).stdout
     assert httpx.get(f"{portal.url}/clients/longshore-0.0.1-py3-none-any.whl").status_code == 404
 
 
@@ -168,7 +158,7 @@ def test_each_wrong_address_or_token_is_a_sentence_and_a_code(laptop: Laptop, po
     assert "is no token" in laptop.does("ls", code=77, LONGSHORE_TOKEN="abc").stderr
     forged = laptop.token[:-3] + "abc"
     (laptop.project / "job.json").write_text("{}")
-    assert "Sign in: longshore login" in laptop.does("submit", "job.json", code=77, LONGSHORE_TOKEN=forged).stderr
+    assert "was revoked" in laptop.does("submit", "job.json", code=77, LONGSHORE_TOKEN=forged).stderr
     old = "e30.eyJ1c2VybmFtZSI6Im1pcmEiLCJleHAiOjF9.x"
     assert "has ended: longshore login" in laptop.does("ls", code=77, LONGSHORE_TOKEN=old).stderr
     said = laptop.does("login", portal.url, "--user", "mira", code=65, LONGSHORE_PASSWORD="not hers").stderr
@@ -238,6 +228,63 @@ def test_a_copy_that_breaks_off_goes_on_and_ctrl_c_leaves_what_arrived(laptop: L
     assert not list(laptop.project.glob(".back.*"))
 
 
+def test_a_folder_comes_whole_though_the_portal_goes_away(laptop: Laptop, wire: Wire) -> None:
+    for number in range(30):
+        (laptop.project / "data" / f"{number}").write_bytes(os.urandom(100_000))
+    laptop.does("cp", "data", "store:/users/mira/many")
+    own = {"LONGSHORE_URL": f"http://{wire.address}", "LONGSHORE_TOKEN": laptop.token}
+    wire.hold(1 << 20)
+    copying = laptop.begins("cp", "store:/users/mira/many", "back", **own)
+    until(lambda: wire.passed > 1 << 19, what="a part of it is here")
+    wire.cut()
+    wire.let_go()
+    wire.mend()
+    assert "copied 31 files" in copying.communicate(timeout=LIMIT)[1]
+    for file in (laptop.project / "data").iterdir():
+        assert (laptop.project / "back" / file.name).read_bytes() == file.read_bytes()
+
+
+def test_ctrl_c_before_a_job_is_there_leaves_nothing(laptop: Laptop, portal: Portal, wire: Wire) -> None:
+    (laptop.project / "large").write_bytes(os.urandom(24 << 20))
+    own = {"LONGSHORE_URL": f"http://{wire.address}", "LONGSHORE_TOKEN": laptop.token}
+    wire.hold(9 << 20)
+    running = laptop.begins("run", "--name", "never", *IMAGE, "--", "true", **own)
+    until(lambda: wire.passed > 8 << 20, what="a third has passed")
+    running.send_signal(signal.SIGINT)
+    wire.let_go()
+    said = running.communicate(timeout=LIMIT)[1]
+    assert running.returncode == 130 and "Interrupted: nothing was submitted." in said and "Traceback" not in said
+    assert not (portal.home / "store" / "users" / "mira" / "code" / "never").exists()
+    laptop.does("show", "never", code=66)
+
+
+def test_ctrl_c_leaves_one_that_waits_in_the_queue(laptop: Laptop) -> None:
+    name = begin(laptop, "in-its-way")
+    waiting = laptop.begins("run", "--name", "queued", "--cpus", "8", *IMAGE, "--", "true")
+    assert waiting.stderr is not None
+    until(lambda: "CPU" in waiting.stderr.readline(), what="it says why it waits")
+    waiting.send_signal(signal.SIGINT)
+    until(lambda: "Ctrl-C again stops the job" in waiting.stderr.readline(), what="it asks")
+    assert laptop.told("show", "queued")["jobStatus"]["state"] == "WAITING"
+    waiting.send_signal(signal.SIGINT)
+    assert waiting.wait(LIMIT) == 130
+    assert laptop.told("show", "queued")["jobStatus"]["state"] == "STOPPED"
+    laptop.does("stop", name)
+
+
+def test_a_token_that_is_revoked_ends_what_follows_a_log(laptop: Laptop, portal: Portal) -> None:
+    name = begin(laptop, "followed")
+    bea = {"username": "bea", "password": "beas secret"}
+    portal.http.put("/user", json={**bea, "admin": True, "modify": False})
+    token = httpx.post(f"{portal.url}/api/v1/token", json=bea).json()["token"]
+    following = laptop.begins("logs", "-f", f"mira~{name}", LONGSHORE_TOKEN=token)
+    assert following.stdout is not None and following.stdout.readline() == "began\n"
+    portal.http.put("/user/bea/password", json={"newPassword": "another secret"})
+    said = following.communicate(timeout=LIMIT)[1]
+    assert (following.returncode, said) == (77, "longshore: Your token was revoked, or has ended: longshore login\n")
+    laptop.does("stop", name)
+
+
 def test_what_does_not_fit_is_a_sentence_and_leaves_nothing(laptop: Laptop, portal: Portal) -> None:
     (laptop.project / "large").write_bytes(bytes(3 << 20))
     quota = portal.http.put(f"{portal.url}/api/v2/user/mira/storequota", json={"storeQuota": "1m"})
@@ -251,7 +298,7 @@ def test_what_does_not_fit_is_a_sentence_and_leaves_nothing(laptop: Laptop, port
     finally:
         portal.http.put(f"{portal.url}/api/v2/user/mira/storequota", json={"storeQuota": None})
     laptop.does("cp", "large", "store:/users/mira/fits")
-    program = ["sh", "-c", 'ulimit -f 1000; exec "$0" cp store:/users/mira/fits here', PROGRAM]
+    program = ["sh", "-c", 'ulimit -f 1000; exec "$0" cp store:/users/mira/fits here', laptop.program]
     done = subprocess.run(program, env=laptop.environment, cwd=laptop.project, capture_output=True, text=True)
     assert done.returncode == 74 and "File too large" in done.stderr and done.stderr.count("\n") == 1
     assert not list(laptop.project.glob("*here*"))

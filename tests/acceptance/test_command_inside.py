@@ -8,13 +8,14 @@ import signal
 import socket
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
 import pytest
 
 from tests.acceptance.laptop import GOES_ON, Laptop, begin, laptop_of, stop_all_of
-from tests.acceptance.portal import SECRET, Portal, free_port
+from tests.acceptance.portal import Portal, free_port
 from tests.bed.docker_bed import BedNode
 from tests.bed.ssh_image import ensure_ssh_image
 from tests.helpers import LIMIT, until
@@ -94,19 +95,29 @@ def test_ssh_and_sftp_come_through_the_portal(laptop: Laptop, docker_engine: Bed
 
 def test_a_connection_ends_with_the_right_to_it(laptop: Laptop, portal: Portal) -> None:
     name = begin(laptop, "listens", HOLDS)
-    credentials = {"username": "mira", "password": SECRET}
-    token = httpx.post(f"{portal.url}/api/v1/token", json=credentials).json()["token"]
+    ada = {"username": "ada", "password": "adas secret"}
+    portal.http.put("/user", json={**ada, "admin": True, "modify": False})
+    token = httpx.post(f"{portal.url}/api/v1/token", json=ada).json()["token"]
     local = free_port()
-    forwarding = laptop.begins("forward", "-l", str(local), name, "http", LONGSHORE_TOKEN=token)
+    forwarding = laptop.begins("forward", "-l", str(local), f"mira~{name}", "http", LONGSHORE_TOKEN=token)
     assert forwarding.stderr is not None and "leads to" in forwarding.stderr.readline()
-    with socket.create_connection(("127.0.0.1", local), LIMIT) as held:
-        assert held.recv(100).startswith(b"held\n")
-        portal.http.put("/user/mira/password", json={"newPassword": "another secret"})
-        until(lambda: held.recv(100) == b"", what="the end of it")
-    assert "not signed in any more" in forwarding.stderr.readline()
+    with until(lambda: _held(local), what="its program takes the connection") as held:
+        portal.http.put("/user/ada/password", json={"newPassword": "another secret"})
+        with pytest.raises(ConnectionResetError):
+            while held.recv(100):
+                pass
     forwarding.kill()
-    forwarding.wait(LIMIT)
-    portal.http.put("/user/mira/password", json={"newPassword": SECRET})
+    assert "You are not signed in any more." in forwarding.communicate(timeout=LIMIT)[1]
+
+
+def _held(port: int) -> socket.socket | None:
+    """A connection that the task has taken: its program takes one at a time, and begins anew."""
+    made = socket.create_connection(("127.0.0.1", port), LIMIT)
+    with suppress(ConnectionResetError):
+        if made.recv(100).startswith(b"held\n"):
+            return made
+    made.close()
+    return None
 
 
 def _logged_in(laptop: Laptop, config: str, name: str) -> str:

@@ -14,6 +14,7 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 from rest_framework.test import APIClient
 
+from base.accounts import tokens
 from base.models import User
 from jobs import services
 from jobs.models import Job
@@ -187,7 +188,16 @@ def test_it_asks_for_a_login_only_where_nobody_may_read_without(api: Api, alice:
     assert api(alice).get("/api/v1/jobs").status_code == 200
 
 
-def test_it_lets_a_bad_token_read_what_a_guest_may(api: Api) -> None:
-    client = api(None)
-    client.credentials(HTTP_AUTHORIZATION="Bearer x.y.z")
-    assert client.get("/api/v1/jobs").status_code == 200
+def test_it_lets_a_bad_token_read_what_a_guest_may_and_says_so(api: Api, alice: User) -> None:
+    revoked = f"Bearer {tokens.issue(alice, 600)}"
+    tokens.revoke_all(alice)
+    good = f"Bearer {tokens.issue(alice, 600)}"
+    for header in ("", revoked, "", "Bearer x.y.z", good, revoked, "Basic YTpi"):  # guests share an answer that is kept
+        client = api(None)
+        client.credentials(**{"HTTP_AUTHORIZATION": header} if header else {})
+        answer = client.get("/api/v1/jobs")
+        says = 'Bearer error="invalid_token"' if header not in ("", good, "Basic YTpi") else None
+        assert (answer.status_code, answer.get("WWW-Authenticate")) == (200, says), header
+    client.credentials(HTTP_AUTHORIZATION=revoked)
+    answer = client.post("/api/v1/user/alice/jobs", "{}", content_type="application/json")
+    assert (answer.status_code, answer["WWW-Authenticate"]) == (401, 'Bearer error="invalid_token"')

@@ -66,7 +66,9 @@ TOGETHER = (
     (
         "test_code_docker.py",
         "test_command.py",
+        "test_command_inside.py",
         "test_extras_docker.py",
+        "test_first_day.py",
         "test_hold_docker.py",
         "test_main_job.py",
         "test_paused_docker.py",

@@ -23,7 +23,7 @@ from websockets.typing import Origin
 
 from base.accounts import tokens
 from base.accounts.callers import Caller
-from base.models import AuditEvent, Terminal, User
+from base.models import ApiToken, AuditEvent, Terminal, User
 from clusters.engines import schemes
 from clusters.engines.attach import MARK, PIECE
 from clusters.models import VcGrant, VirtualCluster
@@ -215,14 +215,17 @@ def test_it_ends_when_the_user_logs_out(opens: Opens, site: str, cluster: Cluste
     until(lambda: not Terminal.objects.exists())
 
 
-@pytest.mark.parametrize("how", ["disabled", "grant taken", "token revoked"])
+@pytest.mark.parametrize("how", ["disabled", "grant taken", "token revoked", "token expired"])
 def test_it_ends_when_access_is_withdrawn(opens: Opens, cluster: Cluster, alice: User, how: str) -> None:
     vc = VirtualCluster.objects.create(name="nlp", capacity=10, max_capacity=100)
     grant = VcGrant.objects.create(vc=vc, username="alice")
     Job.objects.update(vc="nlp")
-    if how == "token revoked":
+    if how.startswith("token"):
         person = Person(opens(headers={"Authorization": f"Bearer {tokens.issue(alice, 600)}"}, origin=""))
-        tokens.revoke_all(alice)
+        if how == "token revoked":
+            tokens.revoke_all(alice)
+        else:
+            ApiToken.objects.update(expires_at=timezone.now())
     else:
         person = Person(opens(session_of(alice)))
         grant.delete() if how == "grant taken" else User.objects.update(is_active=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.http import HttpRequest
 from rest_framework.authentication import BaseAuthentication, SessionAuthentication
 from rest_framework.request import Request
 
@@ -13,21 +14,32 @@ from base.accounts.viewer import Guest
 from base.models import User
 from portal.shared.viewer import ip_of
 
+INVALID = "longshore.invalid_token"  # in the META of a request: it showed a token that is not valid
+SAYS_INVALID = 'Bearer error="invalid_token"'  # WWW-Authenticate of its answer
+
 
 class BearerAuthentication(BaseAuthentication):
     """If the header is there, the session is not looked at. A bad token makes a guest, as in v1: the client can still
-    read what guests may read."""
+    read what guests may read, and is told by a header that it does so as one."""
 
     def authenticate(self, request: Request) -> tuple[Any, Any] | None:
-        header = request.headers.get("Authorization")
-        if header is None:
+        if "HTTP_AUTHORIZATION" not in request.META:
             return None
-        if (user := user_by(header, ip_of(request))) is not None:
+        if (user := sender_of(request)) is not None:
             request.META[audit.WAY] = tokens.way_of(user)
         return user or Guest(), None
 
     def authenticate_header(self, request: Request) -> str:
         return "Bearer"
+
+
+def sender_of(request: HttpRequest | Request) -> User | None:
+    """Who sent the token of this request; None for nobody."""
+    header = request.META.get("HTTP_AUTHORIZATION", "")
+    user = user_by(header, ip_of(request))
+    if user is None and header[:7].lower() == "bearer ":
+        request.META[INVALID] = True
+    return user
 
 
 def user_by(header: str, address: str | None) -> User | None:

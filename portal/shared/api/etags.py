@@ -20,9 +20,9 @@ from base.accounts.scopes import Scope
 from base.accounts.viewer import Guest, Viewer, require_scope
 from base.core.errors import LongshoreError
 from base.serving.bridge import REFUSAL
-from portal.shared.api.auth import user_by
+from portal.shared.api.auth import INVALID, SAYS_INVALID, sender_of
 from portal.shared.api.scopes import needed
-from portal.shared.viewer import ip_of, viewer_of
+from portal.shared.viewer import viewer_of
 
 # Says the ETag of an answer for this viewer, as of now; empty for one that has none. It must depend on all that the
 # answer does, also on what the viewer may see. May raise LongshoreError where this viewer gets no answer.
@@ -89,6 +89,8 @@ class RepeatedAnswers(MiddlewareMixin):
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         if _VERSION in request.META and (key := _key(request)) is not None:
             _keep(key, request.META[_VERSION], response)
+        if INVALID in request.META:  # not kept with the answer, which other guests get too
+            response["WWW-Authenticate"] = SAYS_INVALID
         return response
 
 
@@ -121,7 +123,7 @@ def _for(scope: Scope | None, version: Version) -> Version:
 
 def _again(request: HttpRequest, key: _Key) -> HttpResponse | None:
     try:
-        etag = _versions[key](user_by(request.META.get("HTTP_AUTHORIZATION", ""), ip_of(request)) or Guest())
+        etag = _versions[key](sender_of(request) or Guest())
     except (LongshoreError, DatabaseError, KeyError):  # the view says so in its own way
         return None
     if (known := _kept.get((*key, etag))) is None:

@@ -138,8 +138,9 @@ def find_mistake(asked: AppointmentView, now: datetime, before: AppointmentView 
     return ""
 
 
-def conflict(asked: AppointmentView, others: Iterable[AppointmentView], now: datetime) -> str:
-    """Say which appointment of somebody else has one of its nodes at one of its times; empty where none has."""
+def conflict(asked: AppointmentView, others: Iterable[AppointmentView], now: datetime, *, names: bool = True) -> str:
+    """Say which appointment of somebody else has one of its nodes at one of its times, with ``names`` whose it is;
+    empty where none has."""
     mine = asked.spans(now, _COMPARED)
     for other in others:
         shared = asked.nodes & other.nodes
@@ -147,7 +148,8 @@ def conflict(asked: AppointmentView, others: Iterable[AppointmentView], now: dat
             continue
         for theirs in other.spans(now, _COMPARED):
             if any(each.begin < theirs.end and theirs.begin < each.end for each in mine):
-                return f"It meets another appointment. {theirs.sentence(shared, now)}"
+                says = theirs.sentence if names else theirs.sentence_for_others
+                return f"It meets another appointment. {says(shared, now)}"
     return ""
 
 

@@ -57,6 +57,7 @@ class Span:
     nodes: frozenset[str]
     begin: datetime
     end: datetime
+    adds: bool = True  # to the guarantee and the ceiling of a virtual cluster, whose nodes they are as a whole
 
     def runs(self, now: datetime) -> bool:
         return self.begin <= now < self.end
@@ -102,7 +103,7 @@ class AppointmentView(Span):
         while len(found) < most and (at == 0 or self.weekly):
             begin, end = (self._weeks_later(moment, at) for moment in (self.begin, self.end))
             if end > now:
-                found.append(Span(self.id, self.title, self.holder, self.nodes, begin, end))
+                found.append(Span(self.id, self.title, self.holder, self.nodes, begin, end, self.adds))
             at += 1
         return found
 

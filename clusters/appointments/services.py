@@ -50,7 +50,8 @@ def write(actor: Viewer, values: Mapping[str, Any], id: int | None = None) -> Ap
         is_admin = may(actor, Permission.ADMINISTER)
         _fill(row, dict(values), before, others, names=is_admin)
         _require(actor, as_value(row))
-        if not is_admin:
+        row.is_within = not is_admin
+        if row.is_within:
             _require_guaranteed(as_value(row), others)
         row.save()
         change = {"from": before.said if before else None, "to": as_value(row).said}

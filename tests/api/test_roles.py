@@ -20,6 +20,7 @@ from base.core.values import local_time, milliseconds
 from base.models import User
 from base.roles import ROLES, Permission, Role
 from clusters.appointments import services as appointments
+from clusters.appointments.queries import load_appointments
 from clusters.models import Appointment, VcGrant, VirtualCluster
 from clusters.users import services as users
 from clusters.vcs import services as vcs
@@ -204,6 +205,7 @@ def test_a_manager_makes_appointments_within_the_guarantee_alone(
     )
     assert ask(nodes=["n1", "n2", "n3", "n4"]) == (403, says)
     assert ask(nodes=["n1", "n2"], title="first")[0] == 201
+    assert [each.adds for each in load_appointments(timezone.now())] == [False], "or it would have both"
     # What others of the virtual cluster have at the time counts, whoever it is for.
     assert ask(nodes=["n3", "n4"], username="alice", begin=at(2), end=at(4)) == (403, says)
     assert ask(nodes=["n3", "n4"], title="later", begin=at(3), end=at(5))[0] == 201
@@ -222,6 +224,8 @@ def test_a_manager_makes_appointments_within_the_guarantee_alone(
     status, message = ask(nodes=["n5"], begin=at(6), end=at(7))
     assert status == 409 and "vision" not in message and "hush" not in message
     assert ask("delete", urls("later"))[0] == 200
+    appointments.write(admin, {"title": "first"}, Appointment.objects.get(title="first").pk)
+    assert all(each.adds for each in load_appointments(timezone.now()))
     narrow = ApiClient()
     narrow.credentials(HTTP_AUTHORIZATION=f"Bearer {tokens.issue(manager, 60, scopes='jobs:submit account:*')}")
     assert narrow.delete(urls("first")).status_code == 403

@@ -33,7 +33,8 @@ class User(AbstractBaseUser):
     username = models.CharField(max_length=64, unique=True, validators=[USERNAME])
     email = models.EmailField(blank=True)
     is_admin = models.BooleanField(default=False)
-    is_auditor = models.BooleanField(default=False, db_default=False)  # never one who is an admin
+    # Of an admin: a rule of sign-in has made them one, and when that ends they are an auditor again.
+    is_auditor = models.BooleanField(default=False, db_default=False)
     # Of a service account, which has no password: the user who answers for it.
     owner = models.CharField(max_length=64, blank=True, default="", db_default="")
     is_active = models.BooleanField(default=True)

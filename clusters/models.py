@@ -196,6 +196,8 @@ class Appointment(models.Model):
     end = models.DateTimeField()
     weekly = models.BooleanField(default=False)
     zone = models.CharField(max_length=64)  # in which a weekly one keeps its hours
+    # A manager made it: its nodes are a part of what the virtual cluster is guaranteed, and add nothing to that.
+    is_within = models.BooleanField(default=False, db_default=False)
     made_by = models.CharField(max_length=64)
     created_at = models.DateTimeField(auto_now_add=True)
 

@@ -27,5 +27,5 @@ def spans(now: datetime) -> tuple[Span, ...]:
 
 def as_value(row: Appointment) -> AppointmentView:
     holder = Holder(row.vc.name if row.vc else "", row.username, row.job)
-    when = row.begin, row.end, row.zone, row.weekly
+    when = row.begin, row.end, not row.is_within, row.zone, row.weekly
     return AppointmentView(row.pk or 0, row.title, holder, frozenset(row.nodes), *when)

@@ -57,6 +57,7 @@ class Span:
     nodes: frozenset[str]
     begin: datetime
     end: datetime
+    adds: bool = True  # to the guarantee and the ceiling of a virtual cluster, whose nodes they are as a whole
 
     def runs(self, now: datetime) -> bool:
         return self.begin <= now < self.end
@@ -102,7 +103,7 @@ class AppointmentView(Span):
         while len(found) < most and (at == 0 or self.weekly):
             begin, end = (self._weeks_later(moment, at) for moment in (self.begin, self.end))
             if end > now:
-                found.append(Span(self.id, self.title, self.holder, self.nodes, begin, end))
+                found.append(Span(self.id, self.title, self.holder, self.nodes, begin, end, self.adds))
             at += 1
         return found
 
@@ -138,8 +139,9 @@ def find_mistake(asked: AppointmentView, now: datetime, before: AppointmentView 
     return ""
 
 
-def conflict(asked: AppointmentView, others: Iterable[AppointmentView], now: datetime) -> str:
-    """Say which appointment of somebody else has one of its nodes at one of its times; empty where none has."""
+def conflict(asked: AppointmentView, others: Iterable[AppointmentView], now: datetime, *, names: bool = True) -> str:
+    """Say which appointment of somebody else has one of its nodes at one of its times, with ``names`` whose it is;
+    empty where none has."""
     mine = asked.spans(now, _COMPARED)
     for other in others:
         shared = asked.nodes & other.nodes
@@ -147,7 +149,8 @@ def conflict(asked: AppointmentView, others: Iterable[AppointmentView], now: dat
             continue
         for theirs in other.spans(now, _COMPARED):
             if any(each.begin < theirs.end and theirs.begin < each.end for each in mine):
-                return f"It meets another appointment. {theirs.sentence(shared, now)}"
+                says = theirs.sentence if names else theirs.sentence_for_others
+                return f"It meets another appointment. {says(shared, now)}"
     return ""
 
 

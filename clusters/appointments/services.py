@@ -47,9 +47,11 @@ def write(actor: Viewer, values: Mapping[str, Any], id: int | None = None) -> Ap
         before = None if id is None else as_value(row)
         if before:
             _require(actor, before)
-        _fill(row, dict(values), before, others)
+        is_admin = may(actor, Permission.ADMINISTER)
+        _fill(row, dict(values), before, others, names=is_admin)
         _require(actor, as_value(row))
-        if not may(actor, Permission.ADMINISTER):
+        row.is_within = not is_admin
+        if row.is_within:
             _require_guaranteed(as_value(row), others)
         row.save()
         change = {"from": before.said if before else None, "to": as_value(row).said}
@@ -102,8 +104,10 @@ def _fill(
     values: dict[str, Any],
     before: rules.AppointmentView | None,
     others: list[rules.AppointmentView],
+    *,
+    names: bool,
 ) -> None:
-    """Write the values into the row. Raises what is wrong with it then."""
+    """Write the values into the row. Raises what is wrong with it then; with ``names`` also whose is in its way."""
     gpus, gpu_type, vc = values.pop("gpus", None), values.pop("gpu_type", ""), values.pop("vc", None)
     if vc is not None:
         row.vc = VirtualCluster.objects.filter(name=vc).first()
@@ -124,7 +128,7 @@ def _fill(
         raise BadRequest(f"There is no node {unknown[0]}.")
     if mistake := rules.find_mistake(as_value(row), now, before):
         raise BadRequest(mistake)
-    if taken := rules.conflict(as_value(row), others, now):
+    if taken := rules.conflict(as_value(row), others, now, names=names):
         raise Conflict(taken)
 
 

@@ -17,7 +17,7 @@ from base.roles import Role
 from clusters.users import rules
 from clusters.users.entry_rules import Outcome, decide, load_rules
 from clusters.users.services import change_role
-from clusters.vcs.grants import grants_of, vc_names
+from clusters.vcs.grants import grants_of, managed_by, vc_names
 from clusters.vcs.rules import DEFAULT_VC
 
 REFUSED = "sign-in refused"
@@ -135,7 +135,7 @@ def _give(user: User, identity: Identity, said: Said, outcome: Outcome) -> None:
     wanted = {vc: most for vc, most in outcome.priorities.items() if vc in known}
     by_others = {vc for each in others for vc in each.vcs}
     given = {vc for vc in wanted if vc not in have or vc in identity.vcs or vc in by_others}
-    gone = set(identity.vcs) - given - by_others
+    gone = set(identity.vcs) - given - by_others - {*managed_by(user.username)}  # whose managers admins make
     names, most = have.keys() - gone | given, {vc: wanted[vc] for vc in given}
     if names != have.keys() or any(have[vc] != most[vc] for vc in given):
         rules.write_grants(user.username, rules.known_vcs(names), most)
@@ -148,12 +148,12 @@ def _give(user: User, identity: Identity, said: Said, outcome: Outcome) -> None:
 
 
 def _give_role(user: User, identity: Identity, role: str, others: set[str]) -> None:
-    """The highest of what rules give, by this or another identity, and of what an admin gave, which stays. So does the
-    last admin who could get in by a password."""
+    """The highest of what rules give, by this or another identity, and of what an admin gave, which stays: an auditor
+    whom a rule made admin is an auditor again. So does the last admin who could get in by a password."""
     before, identity.role = identity.role, role
     by_admin = user.role not in {before, *others}
-    given = {Role(each or Role.USER) for each in (role, *others)}
-    best = max(given | ({user.role} if by_admin else set()), key=_rank)
+    by_hand = user.role if by_admin else Role.AUDITOR if user.is_admin and user.is_auditor else Role.USER
+    best = max({by_hand, *(Role(each or Role.USER) for each in (role, *others))}, key=_rank)
     if best == user.role:
         if by_admin and role:
             identity.role = ""
@@ -162,6 +162,10 @@ def _give_role(user: User, identity: Identity, role: str, others: set[str]) -> N
         change_role(user.username, user, best, by="a sign-in rule")
     except RemoveAdmin:
         identity.role = before  # looked at again at the next sign-in
+        return
+    if best == Role.ADMIN and by_hand == Role.AUDITOR:
+        user.is_auditor = True
+        user.save(update_fields=["is_auditor"])
 
 
 def _rank(role: Role) -> int:

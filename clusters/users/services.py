@@ -203,6 +203,7 @@ def withdraw(actor: Viewer, vc: str, username: str) -> None:
         if row.manages:
             require_admin(who, "Only an admin says who manages a virtual cluster.")
         row.delete()
+        rules.forget_given(username, grants_of([username]).get(username, {}))
         audit.record(who.username, "grants changed", username, {"withdrawn": vc})
 
 

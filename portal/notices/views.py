@@ -23,7 +23,7 @@ from jobs.notices.send import MOST_TRIES
 from jobs.notices.services import ChannelOwner
 from portal.notices import page
 from portal.shared.confirm import ask_to_confirm, question
-from portal.shared.guard import own_form, own_post
+from portal.shared.guard import fresh_page, own_form, own_post
 from portal.shared.viewer import user_of
 
 _MOST_MINUTES = 1_000_000
@@ -180,7 +180,7 @@ def send_again(request: HttpRequest, delivery: str) -> HttpResponse:
     return redirect(target if target.startswith("/account/notices/calls") else "/account/notices/calls")
 
 
-@own_form
+@fresh_page
 def calls(request: HttpRequest) -> HttpResponse:
     """The deliveries of one channel, or of all. Query: channel, state, kind, before, open."""
     owner, asked = _owner(request), request.GET.dict()

@@ -1,25 +1,33 @@
-"""Every address asked by every role, with bodies that would do something: who may not changes nothing of others."""
+"""Every address of the API asked by every role, with bodies that would do something: who may not changes nothing of
+others. Pages are asked by tests/pages/test_every_page.py."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from datetime import UTC
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.conf import settings
 from django.db import transaction
+from django.utils import timezone
 
 from base.accounts import tokens
 from base.core.errors import BadRequest, Forbidden
+from base.core.values import local_time, milliseconds
 from base.models import User
 from base.roles import ROLES, Permission, Role
-from clusters.models import VcGrant, VirtualCluster
+from clusters.appointments import services as appointments
+from clusters.appointments.queries import load_appointments
+from clusters.models import Appointment, VcGrant, VirtualCluster
 from clusters.users import services as users
 from clusters.vcs import services as vcs
+from clusters.vcs.grants import priorities
 from tests import document
 from tests.api.test_answers import busy, cases  # noqa: F401 - a fixture
+from tests.builders import make_node
 from tests.cluster import Cluster
 from tests.conftest import PASSWORD
 from tests.http import ApiClient, written
@@ -30,8 +38,6 @@ EVERYBODY = {"POST /token", "POST /authn/basic/login"}
 OWN = {"POST /jobs", "PUT /jobs/{job}", "POST /sweeps"}
 OF_MANAGERS = {"PUT /virtual-clusters/{vc}/status"}
 OF_OWN_TABLES = re.compile(r"auditevent|apitoken|django_session|axes_|last_login|portal_ticket")
-ADMINS = ("/add-node", "/add-cluster", "/users/alice", "/users/alice/delete", "/users/alice/tokens", "/vcs/nlp/delete")
-READERS = ("/users", "/hosts", "/forecasts", "/policy", "/replay", "/check-cluster")  # pages of auditors too
 
 
 @pytest.fixture
@@ -104,20 +110,6 @@ def test_no_role_changes_by_the_api_what_it_may_not(
     assert did["guest"] == did["auditor"] == set()
 
 
-def test_pages_of_admins_are_for_admins_and_auditors_read_and_change_none(
-    browse: Callable[[User | None], Any], auditor: User, alice: User, manager: User
-) -> None:
-    user, audits = browse(manager), browse(auditor)
-    for address in ADMINS:
-        assert [each.get(address).status_code for each in (user, audits)] == [403, 403], address
-    for address in READERS:
-        assert [each.get(address).status_code for each in (user, audits)] == [403, 200], address
-    for address in ("/submit", "/vcs", "/users", "/replay", "/check-cluster"):
-        with written() as writes:
-            assert audits.post(address, {"action": "add", "username": "eve", "role": "admin"}).status_code == 403
-        assert foreign(writes) == [], address
-
-
 # --- what each may ----------------------------------------------------------------------------------------------------
 
 
@@ -176,6 +168,101 @@ def test_a_manager_has_the_users_and_settings_of_their_own_virtual_cluster_alone
     assert VcGrant.objects.get(username="alice", vc__name="nlp").priority == 5
     assert client.post("/vcs/nlp/users", {"username": "nobody", "action": "give"}).status_code == 302
     assert client.post("/vcs/vision/users", {"username": "alice", "action": "give"}).status_code == 403
+
+
+def test_a_manager_makes_appointments_within_the_guarantee_alone(
+    manager: User, admin: User, alice: User, api: Callable[[User | None], ApiClient]
+) -> None:
+    """nlp is guaranteed half of six nodes with four GPUs each."""
+    VirtualCluster.objects.filter(name="nlp").update(capacity=50, max_capacity=100)
+    vision = VirtualCluster.objects.create(name="vision", capacity=10, max_capacity=20)
+    for number in range(1, 7):
+        make_node(f"n{number}", gpus=4)
+    make_node("own", gpus=4, dedicated_to=vision)
+    now, client = milliseconds(timezone.now()), api(manager)
+
+    def at(hours: int) -> int:
+        return now + hours * 3_600_000
+
+    def ask(method: str = "post", url: str = "/api/v1/appointments", **values: Any) -> tuple[int, str]:
+        whole = {"title": "paper", "virtualCluster": "nlp", "nodes": ["n1"], "begin": at(1), "end": at(3)}
+        answer = getattr(client, method)(url, {**(whole if method == "post" else {}), **values}, format="json")
+        return answer.status_code, answer.json().get("message", "")
+
+    def urls(title: str) -> str:
+        return f"/api/v1/appointments/{Appointment.objects.get(title=title).pk}"
+
+    for values in (
+        {"virtualCluster": "vision"},
+        {"virtualCluster": ""},
+        {"virtualCluster": "", "username": "carol"},
+        {"virtualCluster": "default"},
+        {"nodes": ["own"]},
+    ):
+        assert ask(**values)[0] == 403, values
+    says = (
+        "Virtual cluster nlp would have 16 GPUs by appointments then, and is guaranteed 12. An admin may give it more."
+    )
+    assert ask(nodes=["n1", "n2", "n3", "n4"]) == (403, says)
+    assert ask(nodes=["n1", "n2"], title="first")[0] == 201
+    assert [each.adds for each in load_appointments(timezone.now())] == [False], "or it would have both"
+    # What others of the virtual cluster have at the time counts, whoever it is for.
+    assert ask(nodes=["n3", "n4"], username="alice", begin=at(2), end=at(4)) == (403, says)
+    assert ask(nodes=["n3", "n4"], title="later", begin=at(3), end=at(5))[0] == 201
+    assert ask("put", urls("later"), begin=at(2)) == (403, says)
+    assert ask("put", urls("first"), weekly=True, nodes=["n1", "n2"])[0] == 200
+    week = 7 * 24
+    assert ask(nodes=["n3", "n4"], begin=at(week + 2), end=at(week + 4)) == (403, says)
+    for values in ({"virtualCluster": ""}, {"virtualCluster": "vision"}, {"nodes": ["n1", "n2", "n3", "n4"]}):
+        assert ask("put", urls("first"), **values)[0] == 403, values
+    # An admin gives more; what they gave is not the manager's to change, where it is of others.
+    appointments.write(
+        admin,
+        {"title": "hush", "vc": "vision", "nodes": ["n5"], "begin": timezone.now(), "end": local_time(at(9), UTC)},
+    )
+    assert ask("put", urls("hush"), title="mine")[0] == ask("delete", urls("hush"))[0] == 403
+    status, message = ask(nodes=["n5"], begin=at(6), end=at(7))
+    assert status == 409 and "vision" not in message and "hush" not in message
+    assert ask("delete", urls("later"))[0] == 200
+    appointments.write(admin, {"title": "first"}, Appointment.objects.get(title="first").pk)
+    assert all(each.adds for each in load_appointments(timezone.now()))
+    narrow = ApiClient()
+    narrow.credentials(HTTP_AUTHORIZATION=f"Bearer {tokens.issue(manager, 60, scopes='jobs:submit account:*')}")
+    assert narrow.delete(urls("first")).status_code == 403
+    VcGrant.objects.filter(username="carol").update(manages=False)
+    assert ask("delete", urls("first"))[0] == 403
+
+
+def test_a_manager_sets_on_the_page_what_is_of_its_users_and_no_more(
+    manager: User, alice: User, browse: Callable[[User | None], Any]
+) -> None:
+    vc = VirtualCluster.objects.get(name="nlp")
+    before = {field.attname: getattr(vc, field.attname) for field in VirtualCluster._meta.concrete_fields}
+    make_node("n1", gpus=8)
+    client = browse(manager)
+    page = client.get("/vcs/nlp").content.decode()
+    asked = {"user_gpus": 2, "user_jobs": 3, "user_priority": 40, "share_half_life": 6, "notebook_minutes": 45}
+    asked |= {"log_days": 9, "log_gigabytes": 10}
+    others = {"gpu_guarantee": "4", "gpu_ceiling": "8", "grace": "600", "min_run": "60", "store_quota": "none"}
+    others |= {"profile": "pai", "rdma": "1", "node": "n1"}
+    assert {name for name in asked if f'name="{name}"' not in page} == set()
+    assert {name for name in others if f'name="{name}"' in page} == set()
+    assert client.post("/vcs/nlp/settings", {**asked, **others}).status_code == 302
+    vc.refresh_from_db()
+    after = {name: getattr(vc, name) for name in before}
+    assert {name: value for name, value in after.items() if value != before[name]} == asked
+    assert not vc.dedicated_nodes.exists()
+    # Within the highest of all users there is one for each, which a manager gives up to the top.
+    for priority, says in (("101", "whole number from 0 to 100"), ("100", "alice may use nlp")):
+        form = {"username": "alice", "priority": priority, "action": "give"}
+        assert says in client.post("/vcs/nlp/users", form, follow=True).content.decode()
+    assert priorities("alice", is_admin=False)["nlp"] == 100
+    assert client.post("/vcs/nlp/users", {"username": "alice", "manages": "1", "action": "give"}).status_code == 302
+    assert not VcGrant.objects.filter(username="alice", manages=True).exists(), "only an admin makes managers"
+    wrong = client.post("/vcs/nlp/settings", {"notebook_minutes": "0"})
+    assert wrong.status_code == 400 and wrong.context["settings"].errors.keys() == {"notebook_minutes"}
+    for form in ({"capacity": "50", "maximum": "50"}, {"capacity": "50", "maximum": "50", "action": "check"}):
+        assert client.post("/vcs/nlp", form).status_code == 403
 
 
 def test_who_manages_stays_when_grants_change(admin: User, manager: User) -> None:

@@ -8,10 +8,11 @@ from django.db import connection, transaction
 from base.accounts.providers.said import Said
 from base.core.errors import BadRequest, NotLetIn, RemoveAdmin, UnknownVirtualCluster
 from base.models import AuditEvent, Identity, SignInRule, User
+from base.roles import Role
 from clusters.models import VirtualCluster
 from clusters.users import entry, entry_rules, groups, services
 from clusters.users.queries import load_user
-from clusters.vcs.grants import grants_of, priorities
+from clusters.vcs.grants import grants_of, managed_by, priorities
 from tests.conftest import PASSWORD
 
 pytestmark = pytest.mark.django_db
@@ -55,6 +56,31 @@ def test_what_groups_gave_goes_with_them_and_what_an_admin_gave_stays(admin: Use
     groups.add_member(admin, "mira", "vision")
     entry.enter(said())
     assert vcs() == ["default", "nlp", "vision"]
+
+
+def test_who_was_made_manager_of_what_a_rule_gave_keeps_it_until_an_admin_ends_that(admin: User) -> None:
+    rule("vision", "vision", "nlp", priority=50)
+    rule()
+    entry.enter(said("vision"))
+    services.grant(admin, "vision", "mira", 60, manages=True)
+    entry.enter(said())
+    assert vcs() == ["default", "vision"] and managed_by("mira") == ["vision"]
+    assert Identity.objects.get().vcs == []
+    entry.enter(said("vision"))
+    services.grant(admin, "nlp", "mira", manages=True)
+    services.grant(admin, "nlp", "mira", manages=False)
+    entry.enter(said())
+    assert vcs() == ["default", "vision"], "nlp was the rule's again when they no longer managed it"
+
+
+def test_what_is_withdrawn_and_given_again_by_hand_stays(admin: User) -> None:
+    rule("vision", "vision")
+    rule()
+    entry.enter(said("vision"))
+    services.withdraw(admin, "vision", "mira")
+    services.grant(admin, "vision", "mira")
+    entry.enter(said())
+    assert vcs() == ["default", "vision"]
 
 
 def test_a_priority_that_an_admin_gave_is_not_changed_and_one_of_a_rule_follows_it(admin: User) -> None:
@@ -114,6 +140,22 @@ def test_admins_are_made_by_a_rule_alone_and_end_with_it(admin: User) -> None:
     assert entry.enter(said()).is_admin, "an admin made them one"
     rows = AuditEvent.objects.filter(action__in=("made admin", "admin removed")).order_by("id")
     assert [row.action for row in rows] == ["made admin", "admin removed", "made admin"]
+
+
+def test_an_auditor_whom_a_rule_made_admin_is_an_auditor_again(admin: User) -> None:
+    rule("cluster-admins", role="admin")
+    rule("safety", role="auditor")
+    rule()
+    entry.enter(said())
+    services.update_user(admin, "mira", role=Role.AUDITOR)
+    roles = [entry.enter(said(*groups)).role for groups in ((), ("cluster-admins",), ("cluster-admins",), ())]
+    assert roles == ["auditor", "admin", "admin", "auditor"]
+    services.update_user(admin, "mira", role=Role.USER)
+    roles = [entry.enter(said(*groups)).role for groups in (("safety",), ("cluster-admins", "safety"), ())]
+    assert roles == ["auditor", "admin", "user"], "no admin made them an auditor"
+    entry.enter(said("cluster-admins"))
+    services.update_user(admin, "mira", role=Role.AUDITOR)
+    assert entry.enter(said()).role == "auditor"
 
 
 def test_the_last_admin_with_a_password_is_always_there(admin: User) -> None:

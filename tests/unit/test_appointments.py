@@ -113,6 +113,8 @@ def test_a_virtual_cluster_has_the_right_to_what_it_is_given() -> None:
     assert turn_of(waiting(vc="nlp"), *scene.spans, quotas=quota).move == "go"
     assert turn_of(waiting(vc="nlp"), quotas=quota).move == "skip"
     assert Scene((node(),), NOW, quota, spans=(span_of(holder=Holder("nlp")),)).quota("nlp") == quota["nlp"]
+    of_a_manager = replace(span_of(-HOUR, holder=Holder("nlp")), adds=False)
+    assert Scene((node(),), NOW, quota, spans=(of_a_manager,)).quota("nlp") == quota["nlp"]
     ended = Scene((node(),), NOW, quota, spans=(span_of(-HOUR, holder=Holder("nlp", "lena")),))
     assert ended.quota("nlp") == quota["nlp"]  # one user's is not everybody's
 

@@ -68,10 +68,10 @@ class Appointed:
 
     @cached_property
     def own(self) -> Mapping[str, frozenset[str]]:
-        """The nodes that virtual clusters as a whole have now, by their names."""
+        """The nodes that virtual clusters as a whole have now beyond their guarantees, by their names."""
         own: dict[str, frozenset[str]] = {}
         for span in self.spans:
-            if span.runs(self.now) and span.holder.vc and not (span.holder.username or span.holder.job):
+            if span.adds and span.runs(self.now) and span.holder.vc and not (span.holder.username or span.holder.job):
                 own[span.holder.vc] = own.get(span.holder.vc, NONE) | span.nodes
         return own
 

@@ -70,7 +70,7 @@ class House:
         """The lines of imports that give a name of ours or of a library another name on arrival, with their files."""
         for path in self.modules.values():
             lines = path.read_text().splitlines()
-            for node in ast.walk(ast.parse("\n".join(lines))):
+            for node in _statements(ast.parse("\n".join(lines))):
                 if isinstance(node, (ast.Import, ast.ImportFrom)):
                     yield from ((path, lines[alias.lineno - 1]) for alias in node.names if alias.asname)
 
@@ -111,10 +111,9 @@ def imports(path: Path, *, types: bool = True) -> tuple[str, ...]:
 @cache
 def _imports(path: Path, _: int, types: bool) -> tuple[str, ...]:
     tree = ast.parse(path.read_text())
-    guarded = [node for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)]
-    skipped = set() if types else {id(inner) for node in guarded for inner in ast.walk(node)}
+    skipped = set() if types else {id(inner) for node in _guarded(tree) for inner in _statements(node)}
     names: list[str] = []
-    for node in ast.walk(tree):
+    for node in _statements(tree):
         if id(node) in skipped:
             continue
         if isinstance(node, ast.Import):
@@ -122,6 +121,20 @@ def _imports(path: Path, _: int, types: bool) -> tuple[str, ...]:
         elif isinstance(node, ast.ImportFrom):
             names += [f"{_module(path, node)}.{alias.name}" for alias in node.names]
     return tuple(names)
+
+
+def _statements(node: ast.AST) -> Iterator[ast.AST]:
+    """Those below it: no expression, of which there are many more, has one in it."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, (ast.stmt, ast.excepthandler, ast.match_case)):
+            yield child
+            yield from _statements(child)
+
+
+def _guarded(tree: ast.AST) -> Iterator[ast.AST]:
+    """What is there for type checkers alone."""
+    ifs = (node for node in _statements(tree) if isinstance(node, ast.If))
+    return (node for node in ifs if "TYPE_CHECKING" in ast.dump(node.test))
 
 
 def _module(path: Path, node: ast.ImportFrom) -> str | None:
@@ -144,7 +157,7 @@ def room(name: str) -> str:
 
 
 def _functions(text: str) -> Iterator[int]:
-    for node in ast.walk(ast.parse(text)):
+    for node in _statements(ast.parse(text)):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             yield (node.end_lineno or node.lineno) - node.lineno + 1
 

@@ -32,6 +32,7 @@ from portal.backup import after_restore, encryption, make, records, restore
 from portal.backup.make import about
 from portal.backup.records import Records
 from portal.backup.tables import applied
+from tests import migrated
 from tests.builders import make_job, make_node
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -43,6 +44,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("LONGSHORE_BACKUP_PASSPHRASE", PASSPHRASE)
     monkeypatch.setattr(encryption, "_MEMORY", 64)
     monkeypatch.setattr(restore.time, "sleep", lambda seconds: None)
+    migrated.once(monkeypatch)
     yield
     shutil.rmtree(local_root(), ignore_errors=True)
 

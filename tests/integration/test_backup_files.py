@@ -17,6 +17,7 @@ from pytest_django.fixtures import Settings
 from base.files.store import local_root, marker
 from base.files.store.local import LocalStore
 from portal.backup import encryption, files, restore
+from tests import migrated
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -26,6 +27,7 @@ def _store(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("LONGSHORE_BACKUP_PASSPHRASE", "a long passphrase")
     monkeypatch.setattr(encryption, "_MEMORY", 64)
     monkeypatch.setattr(restore.time, "sleep", lambda seconds: None)
+    migrated.once(monkeypatch)
     settings.HOME, settings.STORE_ID = tmp_path / "home", None
     settings.HOME.mkdir()
     marker.prepare(local_root())

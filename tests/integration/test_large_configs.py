@@ -63,6 +63,7 @@ def test_no_page_reads_the_configs_or_specs_of_all_that_wait(bob: Browser) -> No
     assert "2 × A100" in bob.get("/jobs").content.decode()
 
 
+@pytest.mark.timed
 def test_they_cost_no_more_cpu_than_small_ones(bob: Browser) -> None:
     cost: dict[int, float] = {}
     for size in (1, 32_000):

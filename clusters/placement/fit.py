@@ -133,7 +133,7 @@ class Blocker:
     run for the minimum of its virtual cluster), owners (others, within their guarantees, hold what
     one beyond its own needs), ceiling (of its virtual cluster), cap (of its user
     there), queue, vc_stopped, failed (an earlier attempt), delay, parked, dependency (another job must end first),
-    restored (the installation that was backed up may still run), never."""
+    restored (the installation that was backed up may still run), pass (the next one looks at it), never."""
 
     kind: str
     sentence: str

@@ -33,6 +33,7 @@ from jobs.waiting.reason import Ahead, Forecast, Reason, ReservedNodes, WaitingR
 from jobs.waiting.words import current, not_before
 
 R = TypeVar("R", bound=Reason)
+_NOT_SEEN = "The next pass of the scheduler looks at it."  # it came, or got its place, since the queue was looked at
 MOST_AHEAD = 5  # jobs named of those that start before this one
 
 
@@ -46,7 +47,9 @@ def waiting_reason(job: Job, turn: Turn[WaitingJob] | None, before: Streak | Non
     if (turn is None or turn.queue.scene.is_held) and (held := predecessor.sentence()):
         return {"summary": held, "blockers": [{"kind": "restored", "sentence": held}], "ahead": []}
     if turn is None:
-        return {"summary": "It does not start any more; it ends in a moment.", "blockers": [], "ahead": []}
+        if job.execution == Job.Execution.STOP or job.deleted_at is not None:
+            return {"summary": "It does not start any more; it ends in a moment.", "blockers": [], "ahead": []}
+        return {"summary": _NOT_SEEN, "blockers": [{"kind": "pass", "sentence": _NOT_SEEN}], "ahead": []}
     now = timezone.now()
     after = not_before(job.forecast, now)
     told = _reason(turn, explain(job, turn, before), current(job.forecast, now))

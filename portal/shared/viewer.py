@@ -22,16 +22,17 @@ from base.accounts.viewer import (
 )
 from base.models import User
 from base.roles import Permission
+from jobs.notices.services import UNREAD
 from portal.shared.error_pages import EXPIRED
 
 
 class ViewerMiddleware(AuthenticationMiddleware):
     """Django's, with our Guest in place of its AnonymousUser: ``request.user`` is always a Viewer. The session is read
-    when somebody first asks who it is."""
+    when somebody first asks who it is, and with the user what the bell of each page says (``unread``)."""
 
     def process_request(self, request: HttpRequest) -> None:
         super().process_request(request)
-        request.user = cast(User, SimpleLazyObject(lambda: viewer_in(request.session)))
+        request.user = cast(User, SimpleLazyObject(lambda: viewer_in(request.session, f", {UNREAD} AS unread")))
         audit.asked_by(request.META)
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:

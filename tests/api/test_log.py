@@ -179,7 +179,7 @@ def test_the_page_costs_the_same_queries_for_any_number_of_tasks(
     cluster.submit(name="many", roles=[{"taskNumber": 300}])
     client = browse(alice)
     for name in ("few", "many"):
-        with django_assert_max_num_queries(10):
+        with django_assert_max_num_queries(9):
             assert client.get(f"/jobs/alice/{name}/logs").status_code == 200
 
 

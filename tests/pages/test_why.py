@@ -48,6 +48,14 @@ def test_it_has_few_questions_for_the_database(
     assert count_queries(lambda: client.get(URL)) <= few + 2
 
 
+def test_one_that_the_queue_does_not_have_is_told_of_the_next_pass(large: Job) -> None:
+    Job.objects.filter(pk=large.pk).update(state="RUNNING")  # since its row was read
+    said = waiting_reason(large, turn_of(large))
+    assert said["summary"] == said["blockers"][0]["sentence"] == "The next pass of the scheduler looks at it."
+    large.execution = Job.Execution.STOP
+    assert "does not start any more" in waiting_reason(large, turn_of(large))["summary"]
+
+
 @pytest.mark.parametrize(("privacy", "named"), [("open", True), ("owner", False)])
 def test_for_whom_room_is_reserved_is_said_to_those_alone_who_may_know_why_that_one_waits(
     browse: Callable[[User | None], Client], bob: User, large: Job, settings: Any, privacy: str, named: bool

@@ -1,4 +1,4 @@
-"""The template variable ``page``, which base.html needs on every page, from at most two small queries; and the choice
+"""The template variable ``page``, which base.html needs on every page, from at most one small query; and the choice
 of colours."""
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from base.accounts.viewer import reads_all
 from base.core import words
 from base.files.store.state import is_store_up
 from base.wakes import processes
-from jobs.notices.services import count_unread
 from portal.shared.confirm import leads_here
 from portal.shared.viewer import viewer_of
 
@@ -37,7 +36,7 @@ def page(request: HttpRequest) -> dict[str, Any]:
             "is_admin": viewer_of(request).is_admin,
             "reads_all": reads_all(viewer_of(request)),
             "role": viewer_of(request).role,
-            "unread": count_unread(viewer_of(request)),
+            "unread": getattr(viewer_of(request), "unread", 0),
             "zone": name if name == words.zone(now) else f"{name} ({words.zone(now)})",
             "offset": int((now.utcoffset() or timedelta(0)).total_seconds() // 60),
             "health": {**processes.live_processes(), "store": is_store_up() is not False},

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import F
+from django.db.models import F, QuerySet
 
-from base.core.bulk import chunks, insert_values
+from base.core.bulk import chunks, insert_values, values_with_ids
 from base.core.errors import BadRequest
 from clusters.placement.fit import Blocker
 from jobs.config.extras import After
@@ -114,12 +114,10 @@ def note_ends(ended: Sequence[tuple[int, str]], now: datetime) -> list[tuple[int
     The rows of those that end are written before, in the same transaction: a submission that finds one locks it, so
     either its dependency is here by now, or it finds the end itself."""
     states = dict(ended)
-    rows = Dependency.objects.filter(on__in=list(states), ended="", job__state=JobState.WAITING).order_by("id")
     told = [
         (id, job, _awaited(username, name, condition, states[on], states[on]))
-        for id, job, username, name, condition, on in rows.values_list(
-            "id", "job_id", "job__username", "on_name", "condition", "on_id"
-        )
+        for some in chunks(list(states))
+        for id, job, username, name, condition, on in values_with_ids(_rows_waiting, some, "on_id")
     ]
     for state in {other.state for _, _, other in told}:
         _update(Dependency, [id for id, _, other in told if other.state == state], ended=state)
@@ -130,6 +128,11 @@ def note_ends(ended: Sequence[tuple[int, str]], now: datetime) -> list[tuple[int
     for says in set(in_vain.values()):
         _update(Job, [job for job in in_vain if in_vain[job] == says], unmet=says, changed_at=now)
     return [(job, other.says_end) for _, job, other in told]
+
+
+def _rows_waiting() -> QuerySet[Any, Any]:
+    rows = Dependency.objects.filter(ended="", job__state=JobState.WAITING).order_by("id")
+    return rows.values_list("id", "job_id", "job__username", "on_name", "condition", "on_id")
 
 
 def stop_sweeps(failed: Sequence[int], now: datetime) -> list[tuple[int, str]]:

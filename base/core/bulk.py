@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache
-from itertools import chain
 from types import NoneType
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
+from django.core.exceptions import EmptyResultSet
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import JSONField, Model, QuerySet
@@ -73,15 +73,22 @@ def all_values(model: type[Model], line: Callable[..., V], query: str, *values: 
 def values_of(rows: QuerySet[Any, R]) -> list[R]:
     """The rows of a ``values_list``. Each column is converted at once and a value that is there often only once: for
     hundreds of rows a third of the work. So equal values are the same object, which nobody may change."""
-    compiler = rows.query.get_compiler(rows.db)
-    columns: list[Sequence[Any]] = list(zip(*chain.from_iterable(compiler.execute_sql()), strict=True))
-    expressions = [column for column, *_ in compiler.select[: len(columns)]]
-    for at, (convert_all, column) in compiler.get_converters(expressions).items():
-        made = {value: value for value in set(columns[at])}
-        for convert in convert_all:
-            made = {value: convert(known, column, compiler.connection) for value, known in made.items()}
-        columns[at] = [made[value] for value in columns[at]]
-    return list(zip(*columns, strict=True))  # type: ignore[arg-type]
+    return _values(_compiled(rows))
+
+
+def values_again(make: Callable[[], QuerySet[Any, R]]) -> list[R]:
+    """``values_of(make())`` for what is asked again and again, by a function that always makes the same: its SQL is put
+    together once in a process, which for a few rows is nearly all of the work."""
+    return _values(_known(make))
+
+
+def values_with_ids(make: Callable[[], QuerySet[Any, R]], ids: Iterable[int], column: str = "id") -> list[R]:
+    """The same of those ``with_ids``."""
+    numbers = ",".join([f"{id:d}" for id in ids])
+    if not numbers:
+        return []
+    known = _known_with_ids(make, column)
+    return _values(known._replace(query=known.query.replace(_NO_ID, f"({numbers})")))
 
 
 def one_row(query: str, *values: int | str | datetime) -> tuple[Any, ...]:
@@ -112,10 +119,12 @@ def with_ids(rows: QuerySet[M, R], ids: Iterable[int], column: str = "id") -> Qu
     """Those of the rows that have one of these numbers in a column of their own table. ``__in`` looks at each number
     several times, which takes longer than the database does."""
     numbers = ",".join([f"{id:d}" for id in ids])
-    if not numbers:
-        return rows.none()
+    return _with(rows, f"({numbers})", column) if numbers else rows.none()
+
+
+def _with(rows: QuerySet[M, R], numbers: str, column: str) -> QuerySet[M, R]:
     quote = connections[DEFAULT_DB_ALIAS].ops.quote_name
-    return rows.extra(where=[f"{quote(rows.model._meta.db_table)}.{quote(column)} IN ({numbers})"])  # noqa: S610
+    return rows.extra(where=[f"{quote(rows.model._meta.db_table)}.{quote(column)} IN {numbers}"])  # noqa: S610
 
 
 def insert_row(row: Model) -> None:
@@ -213,6 +222,52 @@ def _found(query: str, values: Iterable[int | str | datetime]) -> tuple[tuple[st
     with connection.cursor() as cursor:
         cursor.execute(query, _adapted(values))
         return tuple(column[0] for column in cursor.description), cursor.fetchall()
+
+
+class _Compiled(NamedTuple):
+    """The SQL of a ``values_list``, and by column how its values are converted."""
+
+    query: str
+    values: tuple[Any, ...]
+    converters: dict[int, tuple[list[Callable[..., Any]], Any]]
+
+
+_NO_ID = "(-1)"
+
+
+def _compiled(rows: QuerySet[Any, Any]) -> _Compiled:
+    compiler = rows.query.get_compiler(rows.db)
+    try:
+        query, values = compiler.as_sql()
+    except EmptyResultSet:
+        return _Compiled("", (), {})
+    expressions = [column for column, *_ in compiler.select]
+    return _Compiled(query, values, compiler.get_converters(expressions))
+
+
+@cache
+def _known(make: Callable[[], QuerySet[Any, Any]]) -> _Compiled:
+    return _compiled(make())
+
+
+@cache
+def _known_with_ids(make: Callable[[], QuerySet[Any, Any]], column: str) -> _Compiled:
+    return _compiled(_with(make(), _NO_ID, column))
+
+
+def _values(compiled: _Compiled) -> list[Any]:
+    if not compiled.query:
+        return []
+    connection = connections[DEFAULT_DB_ALIAS]
+    with connection.cursor() as cursor:
+        cursor.execute(compiled.query, compiled.values)
+        columns: list[Sequence[Any]] = list(zip(*cursor.fetchall(), strict=True))
+    for at, (convert_all, column) in compiled.converters.items() if columns else ():
+        made = {value: value for value in set(columns[at])}
+        for convert in convert_all:
+            made = {value: convert(known, column, connection) for value, known in made.items()}
+        columns[at] = [made[value] for value in columns[at]]
+    return list(zip(*columns, strict=True))
 
 
 # Django's own reading finds these two out anew for each query.

@@ -10,10 +10,10 @@ from typing import Any
 
 from django.conf import settings
 from django.db import connection
-from django.db.models import Count, F, Max, QuerySet, Sum
+from django.db.models import F, QuerySet
 from django.utils import timezone
 
-from base.core.bulk import text_of, values_of
+from base.core.bulk import all_values, one_row, text_of
 from clusters.models import Allocation, Node
 from clusters.nodes.refusals import marks_of, refused_ports_of
 from clusters.placement.fit import OWN_LABEL, NodeView, in_force
@@ -73,7 +73,13 @@ _NODE = (
 _MOMENTS = ("images_at", "unreachable_since", "gone_at")
 _RAW = ", ".join(f"CAST({each} AS TEXT)" if each in _MOMENTS else each for each in _NODE)
 _RAW_NODES = f"SELECT {_RAW} FROM {Node._meta.db_table} ORDER BY name"  # noqa: S608 - names of our own
-_HELD = ("cpus", "memory_mb", "gpu_ids", "ports")
+_ALLOCATIONS = """
+    SELECT id, node_id, owner, vc, cpus, memory_mb, gpu_ids, ports FROM clusters_allocation WHERE id >= %s
+"""
+
+
+def _line(*values: Any) -> tuple[Any, ...]:
+    return values
 
 
 class Ledger:
@@ -156,26 +162,27 @@ class Ledger:
         """Ids only grow, so another set of rows has another count, sum or last id."""
         if not self._rows:  # all of them at once
             self._holds, self._use = {}, {}
-            self._learn(Allocation.objects.all())
+            self._learn(0)
             self._known = len(self._rows), max(self._rows, default=None), sum(self._rows) or None
             return
-        known = Allocation.objects.aggregate(n=Count("id"), last=Max("id"), all=Sum("id"))
-        if (seen := tuple(known.values())) == self._known:
+        number, _, total = seen = one_row("SELECT count(*), max(id), sum(id) FROM clusters_allocation")
+        if seen == self._known:
             return
         self._known = seen
         # What was handed out stays as it is: it may be compared with what is handed out later.
         self._holds, self._use = dict(self._holds), {vc: dict(use) for vc, use in self._use.items()}
-        self._learn(Allocation.objects.filter(id__gt=max(self._rows)))
-        if (len(self._rows), sum(self._rows)) == (known["n"], known["all"]):
+        self._learn(max(self._rows) + 1)
+        if (len(self._rows), sum(self._rows)) == (number, total):
             return  # some have come, and none has gone
         ids = set(Allocation.objects.values_list("id", flat=True))
         for id in self._rows.keys() - ids:
             self._forget(id)
         if missing := sorted(ids - self._rows.keys()):
-            self._learn(Allocation.objects.filter(id__gte=missing[0]))
+            self._learn(missing[0])
 
-    def _learn(self, rows: QuerySet[Allocation]) -> None:
-        for id, node_id, owner, vc, *what in values_of(rows.values_list("id", "node_id", "owner", "vc", *_HELD)):
+    def _learn(self, first: int) -> None:
+        """Those that are not known, from this id on."""
+        for id, node_id, owner, vc, *what in all_values(Allocation, _line, _ALLOCATIONS, first):
             if id not in self._rows:
                 self._remember(id, node_id, owner, vc, what)
 

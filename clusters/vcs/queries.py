@@ -7,6 +7,9 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
+from django.db.models import QuerySet
+
+from base.core.bulk import values_again
 from base.core.signals import NO_JOBS, LiveJobs, about_jobs
 from clusters.models import Node, VirtualCluster
 from clusters.placement.shares import Amount, Quota, Right, add, quotas
@@ -56,7 +59,12 @@ def load_vcs() -> list[VcView]:
 
 def load_rights() -> dict[str, Right]:
     """What each virtual cluster has a right to, by name; ``default`` is there also without a row. One query."""
-    return _rights({vc.name: vc for vc in VirtualCluster.objects.only("name", "status", *_OF_ROW)})
+    rows = [dict(zip(_READ, values, strict=True)) for values in values_again(_right_rows)]
+    return _rights({row["name"]: VirtualCluster(**row) for row in rows})
+
+
+def _right_rows() -> QuerySet[Any, Any]:
+    return VirtualCluster.objects.values_list(*_READ)
 
 
 def guaranteed(vc: str) -> Amount:
@@ -70,6 +78,7 @@ _OF_ROW = (
     *("capacity", "max_capacity", "gpu_guarantee", "gpu_ceiling", "user_gpus", "user_jobs"),
     *("share_half_life", "grace", "min_run"),
 )
+_READ = ("name", "status", *_OF_ROW)
 
 
 def _rights(rows: Mapping[str, VirtualCluster]) -> dict[str, Right]:

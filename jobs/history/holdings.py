@@ -17,7 +17,7 @@ from django.conf import settings
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
-from base.core.bulk import Row, chunks, insert_values, update_rows, with_ids
+from base.core.bulk import Row, chunks, insert_values, update_rows, values_with_ids
 from base.core.values import milliseconds
 from clusters.models import Node, VirtualCluster
 from clusters.placement.shares import HALF_LIFE, Amount
@@ -153,8 +153,7 @@ def _count(tasks: Sequence[int], now: datetime) -> list[int]:
     half_lives: dict[str, int] = {}
     open_: list[int] = []
     for some in chunks(tasks):
-        rows = with_ids(Holding.objects.filter(ended=None), some).annotate(hours=Coalesce(_HALF_LIFE, HALF_LIFE))
-        for id, username, vc, hours, began, *amount in rows.values_list("id", *_OF_USER, "hours", "began", *_AMOUNT):
+        for id, username, vc, hours, began, *amount in values_with_ids(_open_rows, some):
             open_.append(id)
             half_lives[vc] = hours
             seconds = (milliseconds(now) - began) / 1000
@@ -164,6 +163,11 @@ def _count(tasks: Sequence[int], now: datetime) -> list[int]:
     rows_ = [PastUse(username=key[0], vc=key[1], **used._asdict()) for key, used in after.items()]
     PastUse.objects.bulk_create(rows_, update_conflicts=True, unique_fields=_OF_USER, update_fields=_PAST)
     return open_
+
+
+def _open_rows() -> QuerySet[Any, Any]:
+    rows = Holding.objects.filter(ended=None).annotate(hours=Coalesce(_HALF_LIFE, HALF_LIFE))
+    return rows.values_list("id", *_OF_USER, "hours", "began", *_AMOUNT)
 
 
 def outcome_of(exit_: Exit | None) -> Holding.Outcome:

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import asdict, fields
 from datetime import datetime
+from typing import Any
 
+from django.db.models import QuerySet
+
+from base.core.bulk import values_again
 from jobs.models import Job, UserRest
 from jobs.planning.queue.scene import MOST_EVICTIONS, QUIET, Displaced, Resting, Rests, displaced_by, rests_after
 
@@ -14,8 +18,11 @@ _COLUMNS = tuple(each.name for each in fields(Resting))
 
 def load() -> Rests:
     """Who rests, by the clock of the day."""
-    rows = UserRest.objects.values_list("username", *_COLUMNS)
-    return {username: Resting(*values) for username, *values in rows}
+    return {username: Resting(*values) for username, *values in values_again(_rows)}
+
+
+def _rows() -> QuerySet[Any, Any]:
+    return UserRest.objects.values_list("username", *_COLUMNS)
 
 
 def note(owner: int, borrowers: Collection[int], now: datetime) -> None:

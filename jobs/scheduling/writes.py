@@ -10,9 +10,9 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 import structlog
-from django.db.models import F
+from django.db.models import F, QuerySet
 
-from base.core.bulk import Row, chunks, insert_values, update_rows, values_of, with_ids
+from base.core.bulk import Row, chunks, insert_values, update_rows, values_with_ids, with_ids
 from clusters.models import Allocation, Node
 from clusters.nodes.refusals import ports_refused
 from clusters.placement.fit import Placement
@@ -40,6 +40,7 @@ from jobs.scheduling.events import (
 log = structlog.get_logger()
 
 _ALLOCATION = ("owner", "node", "vc", "cpus", "memory_mb", "gpu_ids", "ports", "created_at")
+_STARTING = move_task(TaskState.WAITING, TaskState.STARTING)
 _NO_FAILURE = (None, exits.SUCCEEDED, exits.JOB_STOPPED, exits.PREEMPTED)
 
 
@@ -201,16 +202,14 @@ def _place(plans: Sequence[JobPlan], writing: ToWrite) -> None:
 def _placed_task(plan: JobPlan, place: Placement, id: int, app_id: str, now: datetime, *, is_ordered: bool) -> Row:
     job = plan.job
     container = name_of(app_id, job.username, job.name, job.attempt_number, place.role, place.index)
-    after = move_task(TaskState.WAITING, TaskState.STARTING)
-    what = (place.node, place.address, list(place.gpu_ids), place.ports, container)
-    return (after, now, now if is_ordered else None, *what, id, TaskState.WAITING)
+    what = place.node, place.address, list(place.gpu_ids), place.ports, container
+    return (_STARTING, now, now if is_ordered else None, *what, id, TaskState.WAITING)
 
 
 def _allocation(plan: JobPlan, place: Placement, task_id: int, node_id: int, now: datetime) -> Row:
     role = plan.job.spec.role(place.role)
     ports = [port for ports in place.ports.values() for port in ports]
-    what = role.cpu_number, role.memory_mb, list(place.gpu_ids), ports
-    return (str(task_id), node_id, plan.job.vc, *what, now)
+    return (str(task_id), node_id, plan.job.vc, role.cpu_number, role.memory_mb, list(place.gpu_ids), ports, now)
 
 
 # --- attempts and jobs -----------------------------------------------------------------------------------------------
@@ -372,15 +371,17 @@ class _WaitingTasks(NamedTuple):
 def _waiting_tasks(plans: Sequence[JobPlan]) -> dict[int, _WaitingTasks]:
     """Those of the current attempts, by job."""
     numbers = {plan.job.id: plan.job.attempt_number for plan in plans}
-    of_attempt = ("job_id", "attempt__number", "attempt_id", "attempt__app_id", "attempt__created_at")
     found: dict[int, _WaitingTasks] = {}
     for some in chunks(list(numbers)):
-        rows = with_ids(Task.objects.filter(state=TaskState.WAITING), some, "job_id")
-        columns = rows.values_list(*of_attempt, "role", "index", "id")
-        for job, number, attempt, app_id, created_at, role, index, id in values_of(columns):
+        for job, number, attempt, app_id, created_at, role, index, id in values_with_ids(_rows_waiting, some, "job_id"):
             if number == numbers[job]:
                 found.setdefault(job, _WaitingTasks(attempt, app_id, created_at, {})).tasks[role, index] = id
     return found
+
+
+def _rows_waiting() -> QuerySet[Any, Any]:
+    attempt = ("attempt__number", "attempt_id", "attempt__app_id", "attempt__created_at")
+    return Task.objects.filter(state=TaskState.WAITING).values_list("job_id", *attempt, "role", "index", "id")
 
 
 def _nodes(names: set[str]) -> dict[str, tuple[int, dict[str, str]]]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from django.db.models import QuerySet
 from django.utils import timezone
 from django_q.models import OrmQ
 
-from base.core.bulk import all_rows, all_values, insert_row, insert_rows
+from base.core.bulk import all_rows, all_values, insert_row, insert_rows, values_again, values_of, values_with_ids
 from base.wakes import wake
 from base.wakes.broker import GatheringBroker, WakingBroker
 from jobs.models import Event, Job, Task
@@ -41,6 +44,20 @@ def test_rows_are_read_as_a_queryset_reads_them() -> None:
     task = Task.objects.filter(job=job).earliest("id")
     assert list_tasks(task.attempt)[0] == TaskRow(*(getattr(task, name) for name in TaskRow.__slots__))
     assert all_values(Task, tuple, "SELECT id FROM jobs_task WHERE id < %s", 0) == []
+
+
+def test_a_query_that_is_put_together_once_finds_what_is_there_now() -> None:
+    def rows() -> QuerySet[Job, Any]:
+        return Job.objects.exclude(state="FAILED").order_by("-id").values_list("name", "spec", "created_at")
+
+    assert values_again(rows) == values_with_ids(rows, [1]) == []
+    jobs = [make_job("alice", name) for name in ("one", "two", "three")]
+    assert values_again(rows) == values_of(rows()) == list(rows())
+    ids = [job.pk for job in jobs[:2]]
+    assert values_with_ids(rows, ids) == list(rows().filter(id__in=ids)), "in the order of the queryset"
+    assert values_with_ids(rows, ids[1:]) == list(rows().filter(id=ids[1]))
+    assert values_with_ids(rows, []) == []
+    assert values_of(Job.objects.filter(id__in=[]).values_list("id")) == []
 
 
 def test_a_row_is_written_as_save_writes_it() -> None:

@@ -8,10 +8,11 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from django.conf import settings
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from base.core import clock
-from base.core.bulk import chunks, values_of, with_ids
+from base.core.bulk import chunks, values_again, values_with_ids
 from clusters.placement.fit import Demand
 from jobs.config.demands import demands
 from jobs.config.spec import JobSpec
@@ -68,8 +69,7 @@ class KnownJobs:
         """A job that is gone by the time it is read is left out."""
         self._read_specs(id for id in ids if id not in self._specs)
         for some in chunks(ids):
-            jobs = with_ids(Job.objects.all(), some).annotate(**columns.ASKED)
-            rows = [dict(zip(columns.JOB, row, strict=True)) for row in values_of(jobs.values_list(*columns.JOB))]
+            rows = [dict(zip(columns.JOB, row, strict=True)) for row in values_with_ids(_job_rows, some)]
             ends = earlier.of([row["id"] for row in rows if row["attempt_number"] > 1])
             for row in rows:
                 view = self._view(row, ends.get(row["id"], NOTHING_EARLIER), timezone.now(), clock.monotonic_now())
@@ -77,7 +77,7 @@ class KnownJobs:
 
     def _read_specs(self, ids: Iterable[int]) -> None:
         for some in chunks(list(ids)):
-            for id, data in values_of(with_ids(Job.objects.all(), some).values_list("id", "spec")):
+            for id, data in values_with_ids(_spec_rows, some):
                 spec = JobSpec.from_json(data)
                 shape = demands(spec)
                 self._specs[id] = spec, self._shapes.setdefault(shape, shape)
@@ -112,9 +112,24 @@ class KnownJobs:
 
 def _decided() -> Decided:
     """Read by job how attempts end that are decided and of which something still runs, and the seconds of grace."""
+    return {job: (Exit.from_json(data["exit"]), grace) for job, data, grace in values_again(_decided_rows)}
+
+
+def _decided_rows() -> QuerySet[Any, Any]:
     winding_down = Attempt.objects.filter(decided_at__isnull=False, completed_at__isnull=True)
-    rows = winding_down.values_list("job_id", "exit", "grace")
-    return {job: (Exit.from_json(data["exit"]), grace) for job, data, grace in rows}
+    return winding_down.values_list("job_id", "exit", "grace")
+
+
+def _job_rows() -> QuerySet[Any, Any]:
+    return Job.objects.annotate(**columns.ASKED).values_list(*columns.JOB)
+
+
+def _spec_rows() -> QuerySet[Any, Any]:
+    return Job.objects.values_list("id", "spec")
+
+
+def _task_rows() -> QuerySet[Any, Any]:
+    return Task.objects.values_list(*columns.TASK)
 
 
 class _ReadTask(NamedTuple):
@@ -144,7 +159,7 @@ class KnownTasks:
         is_other = any([self._stamps.read(), self._left.read()])
         changed = self._stamps.changed | self._left.changed
         for some in chunks(list(changed)):
-            rows = values_of(with_ids(Task.objects.all(), some).values_list(*columns.TASK))
+            rows = values_with_ids(_task_rows, some)
             read_at = clock.monotonic_now()
             for row in rows:
                 self._know(dict(zip(columns.TASK, row, strict=True)), read_at)

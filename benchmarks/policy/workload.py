@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cache
 
 from clusters.placement.fit import Demand, NodeView
 from clusters.placement.shares import Right, pool_totals, quotas
+from jobs.planning.queue.scene import since_text
 from jobs.replay.day import ReplayCluster, Run
 
 MIDNIGHT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -69,7 +70,7 @@ def _run(rng: random.Random, id: int, usual: dict[tuple[int, int, int], float]) 
         vc=f"vc{vc}",
         username=f"user-{vc}-{user}",
         name=f"project-{'abcdefgh'[project]}",
-        since=f"{submitted:015.3f}",
+        since=since_text(MIDNIGHT + timedelta(seconds=submitted)),
         demands=_shape(gpus),
         submitted=submitted,
         seconds=max(10.0, duration),

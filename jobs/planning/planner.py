@@ -214,6 +214,7 @@ def scene(
         lengths=lambda: world.lengths,
         past=lambda: world.past,
         step=interval_start(world.now),
+        clock_ahead=world.clock_ahead,
     )
 
 

@@ -3,8 +3,9 @@
 The planner carries these turns out; the job page, the lists, the submit page and the API print them
 (jobs/waiting/queue.py reads what they need). The next job is always of the virtual cluster that uses the smallest
 share of its guarantee, those that stay within theirs before those that borrow. In a virtual cluster jobs start by
-priority, then those of the user with the smallest share (jobs/planning/queue/users/shares.py), then by age. The first
-one without room gets a reservation and keeps its turn; behind it others start beside that room, or on it as guests.
+priority, then those that are overdue, then those of the user with the smallest share, then by age
+(jobs/planning/queue/users/shares.py). The first one without room gets a reservation and keeps its turn; behind it
+others start beside that room, or on it as guests.
 """
 
 from __future__ import annotations

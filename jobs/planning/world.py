@@ -154,6 +154,7 @@ class World:
     eviction_grace: int = 30  # seconds that an evicted job has which does not say how many it needs
     strangers: Mapping[tuple[str, str], datetime] = field(default_factory=dict)  # (node, container) -> first seen
     random: float = 0.5  # in [0, 1): spreads retries
+    clock_ahead: timedelta = timedelta(0)  # how far the clock of the day is ahead of ``now``
 
     def in_the_way(self, job: JobView, node: str) -> Span | None:
         """The appointment of others that a job is in the way of on this node."""

@@ -10,6 +10,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any
 
@@ -23,6 +24,7 @@ from clusters.placement.topology import NEAREST
 from jobs.config.extras import extras_of
 from jobs.history.window import TimeWindow
 from jobs.models import Dependency, Holding
+from jobs.planning.queue.scene import since_text
 from jobs.replay.day import EndedRun, Run, RunStart
 
 DAY = 86_400_000
@@ -106,7 +108,7 @@ def _add_run(
         vc=first.vc,
         username=first.username,
         name=first.job_name,
-        since=f"{submitted + 10**9:017.3f}",
+        since=since_text(datetime.fromtimestamp(queued / 1000, UTC)),
         priority=int(asked.get("priority", 0)),
         demands=shapes.setdefault(shape, shape),
         submitted=submitted,

@@ -149,6 +149,7 @@ class WorldLoader:
             eviction_grace=settings.EVICTION_GRACE,
             strangers=strangers,
             random=random.random(),  # noqa: S311 - spreads retries, hides nothing
+            clock_ahead=timezone.now() - now,
         )
 
     def _read_world(self, now: datetime) -> World:

@@ -16,6 +16,7 @@ from jobs import order, services
 from jobs.config.spec import JobSpec
 from jobs.history import holdings
 from jobs.models import Holding, Job, PastUse
+from jobs.planning.queue.scene import OVERDUE
 from jobs.waiting.queue import queue_now, turn_if_submitted, turns_of
 from jobs.waiting.why import turn_of, waiting_reason
 from tests.cluster import Cluster, config
@@ -144,6 +145,21 @@ def test_a_page_says_why_a_job_that_came_later_is_ahead(cluster: Cluster, ben: U
     [blocker] = [each for each in waiting_reason(last, turn_of(last))["blockers"] if each["kind"] == "queue"]
     assert "One of them came later: its user has used less of VC default lately" in blocker["sentence"]
     assert "ben" not in blocker["sentence"]
+
+
+def test_who_used_much_is_next_once_they_are_overdue(cluster: Cluster, ben: User) -> None:
+    cluster.add_node(gpus=1)
+    runs = submit(cluster, "runs", ben)
+    ago = timezone.now() - OVERDUE - timedelta(minutes=1)
+    PastUse.objects.create(username=cluster.owner.username, vc="default", cpu=9, memory=9, gpu=9, at=ago)
+    mine, theirs = submit(cluster, "mine"), submit(cluster, "theirs", User.objects.create(username="cay"))
+    Job.objects.update(keeps_turn=False)
+    for came, places in ((timezone.now(), [2, 1]), (ago, [1, 2])):
+        Job.objects.filter(pk=mine.pk).update(created_at=came, changed_at=timezone.now())
+        assert [turns_of([job.pk])[job.pk].position for job in (mine, theirs)] == places
+    cluster.finish(runs)
+    cluster.settle()
+    assert running(cluster) == ["mine"], "as the page said"
 
 
 def test_what_the_asker_used_counts_before_they_submit(cluster: Cluster, ben: User) -> None:

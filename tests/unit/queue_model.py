@@ -22,6 +22,7 @@ from jobs.planning.queue.scene import (
     as_evicted,
     as_owner,
     rests_after,
+    since_text,
 )
 from jobs.planning.queue.users.shares import after_run
 from jobs.planning.queue.users.used_lately import UsedLately
@@ -38,6 +39,11 @@ class Played(SchedulableJob):
     seconds: int = 60
     most: int | None = None
     preemptible: bool = False
+
+    def __post_init__(self) -> None:
+        """A number is a moment of the play, so many microseconds after it began."""
+        if self.since.isdigit():
+            object.__setattr__(self, "since", since_text(NOW + timedelta(microseconds=int(self.since))))
 
     @property
     def demands(self) -> tuple[Demand, ...]:

@@ -16,7 +16,7 @@ from clusters.placement.shares import (
     quotas,
 )
 from jobs.planning.queue.idling.rule import Idling
-from jobs.planning.queue.scene import Runner, holds_at
+from jobs.planning.queue.scene import OVERDUE, Runner, holds_at, since_text
 from jobs.planning.turns import Move, Turn
 from tests.unit.queue_model import NOW, Play, Played, node, shape
 
@@ -72,6 +72,11 @@ def jobs(draw: st.DrawFn, first: int) -> list[Played]:
     ]
 
 
+def old(job: Played) -> Played:
+    """The same, overdue if its user has had no turn."""
+    return replace(job, since=since_text(NOW - 2 * OVERDUE + timedelta(seconds=job.id)))
+
+
 def dedicate(play: Play, one: NodeView, vc: str) -> None:
     """As an admin may at any moment, whoever runs there. The rights of the virtual clusters stay in this play."""
     play.nodes = [replace(each, dedicated_to=vc) if each is one else each for each in play.nodes]
@@ -84,7 +89,7 @@ def stories(draw: st.DrawFn) -> list[tuple[Play, list[Turn[Played]]]]:
     for at in range(STEPS):
         if draw(st.integers(0, 3)) == 0:
             dedicate(play, draw(st.sampled_from(play.nodes)), draw(st.sampled_from(["", "a", "b", "c"])))
-        play.waiting += draw(jobs(100 * at + 1))
+        play.waiting += [draw(st.sampled_from([one, one, old(one)])) for one in draw(jobs(100 * at + 1))]
         play.step(draw(st.sampled_from([0, 10, 30])))
         play.waiting += draw(jobs(100 * at + 51))
         before = replace(play, waiting=list(play.waiting), running=dict(play.running), started={}, past=dict(play.past))

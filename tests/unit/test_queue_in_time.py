@@ -18,7 +18,8 @@ from clusters.placement.shares import (
     quotas,
 )
 from jobs.planning.queue.lengths import Lengths, LikeJobs
-from jobs.planning.queue.scene import LONGEST_REST, REST, Policy
+from jobs.planning.queue.scene import LONGEST_REST, OVERDUE, REST, Policy, since_text
+from jobs.planning.queue.users.used_lately import UsedLately
 from jobs.planning.turns import Move
 from tests.unit.queue_model import NOW, Play, Played, node, shape
 from tests.unit.queue_worlds import SHAPES, VCS, jobs, plays, worlds
@@ -99,19 +100,22 @@ def test_evictions_come_to_rest_where_nothing_comes_or_ends(play: Play, groups: 
 
 
 @worlds
-@given(plays(), jobs(1), jobs(101), st.sampled_from(SHAPES), st.booleans())
+@given(plays(), jobs(1), jobs(101), st.sampled_from(SHAPES), st.booleans(), st.booleans())
 def test_nobody_starves(
-    play: Play, first: list[Played], stream: list[Played], large: tuple[object, ...], new_users: bool
+    play: Play, first: list[Played], stream: list[Played], large: tuple[object, ...], new_users: bool, used: bool
 ) -> None:
     """A job that could run alone starts, though jobs like these go on arriving in its own virtual cluster, also where
-    each is of a user who has used nothing yet."""
-    mine = Played(id=50, vc="a", username="w", name="mine", since="0050", shape=large, seconds=10)  # type: ignore[arg-type]
+    each is of a user who has used nothing yet, and its own user has used much: then once it is overdue."""
+    came = since_text(NOW - OVERDUE - timedelta(seconds=1)) if used else "0050"
+    mine = Played(id=50, vc="a", username="w", name="mine", since=came, shape=large, seconds=10)  # type: ignore[arg-type]
+    play.past = {("w", "a"): UsedLately(99, 99, 99, NOW - 2 * OVERDUE)} if used else {}
     alone = Play(play.nodes, play.quotas, waiting=[mine])
     alone.step()
     if not alone.running:
         return
-    play.waiting = [replace(job, vc="a", priority=0) for job in first] + [mine]
+    play.waiting = [replace(job, vc="a", priority=0) for job in first]
     for at in range(100):
+        play.waiting += [mine] if at == 1 else []
         play.waiting += [
             replace(job, id=1000 * (at + 1) + job.id, since=f"{1000 + at:04}", vc="a", priority=0) for job in stream
         ]

@@ -14,7 +14,7 @@ THEIRS, MINE = job(1, username="alice", name="secret"), job(2, username="bob", n
 REASONS = {
     "reserved": lambda one: sentences.reserved([one]),
     "evicting": lambda one: sentences.evicting([Runner(one, ())]),
-    "queue": lambda one: sentences.queue(3, "default", one),
+    "queue": lambda one: sentences.queue(3, "default", one, False, 0, 0),
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from clusters.placement.fit import Demand
 from clusters.placement.shares import Quota, Right, pool_totals, quotas
+from jobs.planning.queue.scene import since_text
 from jobs.replay.day import Chosen, Day, EndedRun, Played, ReplayCluster, ReplayPolicy, Run, RunStart
 from jobs.replay.outcome import Setting, sum_up
 from jobs.replay.policies import Backfill, Easy, Fifo, Longshore
@@ -27,7 +29,7 @@ SHAPES = {(tasks, gpus): shape(tasks, gpus) for tasks in (1, 2, 3) for gpus in (
 
 
 def run(id: int, gpus: int = 1, at: float = 0.0, seconds: float = HOUR, tasks: int = 1, **values: Any) -> Run:
-    fields = {"vc": "a", "username": "u", "name": f"j{id}", "since": f"{at:015.3f}", **values}
+    fields = {"vc": "a", "username": "u", "name": f"j{id}", "since": since_text(NOW + timedelta(seconds=at)), **values}
     return Run(id=id, demands=SHAPES[tasks, gpus], submitted=at, seconds=seconds, **fields)
 
 

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clusters.placement.shares import Right, pool_totals, quotas
+from jobs.planning.queue.scene import OVERDUE, since_text
 from jobs.planning.queue.users.shares import UserLines, UserShares, WaitingLines
 from jobs.planning.queue.users.used_lately import UsedLately, after_use, counts
 from jobs.planning.turns import Move, Turn, turns
@@ -274,3 +275,78 @@ def test_lines_that_are_kept_are_those_made_anew(chance: Random, steps: int) -> 
         anew = WaitingLines(waiting)
         assert (kept.of_vc, kept.ending) == (anew.of_vc, anew.ending)
         assert sum(len(line) for of in kept.of_vc.values() for line in of.values()) + len(kept.ending) == len(waiting)
+
+
+def fresh(play: Play, at: int, number: int, **values: object) -> None:
+    """So many users come who have used nothing yet, each with a job."""
+    for each in range(number):
+        id = 1000 * (at + 1) + each
+        named = {"username": f"new{id}", "seconds": 1800, "since": since_text(play.now), **values}
+        play.waiting.append(job(id, **named))  # type: ignore[arg-type]
+
+
+def first_start(made: Play, *watched: int, hours: int, number: int = 8) -> timedelta:
+    """When the first of the watched jobs starts, though more users without any use come than have room."""
+    for at in range(hours * 6):
+        fresh(made, at, number)
+        made.step(600)
+        if began := [made.started[id] for id in watched if id in made.started]:
+            return min(began) - NOW
+    raise AssertionError(f"it has waited for {hours} hours")
+
+
+@pytest.mark.parametrize("gpus", [1, 4])
+def test_who_used_much_starts_once_they_are_overdue_though_new_users_come_without_end(gpus: int) -> None:
+    made = play(4)
+    made.past = {("ann", "a"): UsedLately(4, 4, 4, NOW - timedelta(hours=1))}
+    made.waiting = [job(1, "ann", gpus)]
+    waited = first_start(made, 1, hours=12)
+    print(f"who used much: {waited} until a job of {gpus} GPUs starts")
+    assert OVERDUE - timedelta(hours=1) <= waited <= OVERDUE + timedelta(hours=1)
+
+
+def test_who_has_an_endless_job_starts_a_second_one_all_the_same() -> None:
+    made = play(4)
+    made.waiting = [job(1, "ann", seconds=10**9)]
+    made.step()
+    made.waiting = [job(2, "ann")]
+    assert first_start(made, 2, hours=12) <= OVERDUE + timedelta(hours=1)
+
+
+def test_a_sweep_of_accounts_makes_nobody_wait_longer_than_those_that_came_before() -> None:
+    """Hundreds of accounts, each with a job as old as that of one who used much, all come before: each has one turn."""
+    made = play(4)
+    made.past = {("ann", "a"): UsedLately(4, 4, 4, NOW - timedelta(hours=1))}
+    made.waiting = [*(job(100 + at, f"old{at}", seconds=600) for at in range(200)), job(999, "ann")]
+    waited = first_start(made, 999, hours=24)
+    print(f"behind 200 accounts: {waited}")
+    assert waited <= OVERDUE + timedelta(seconds=200 * 600 / 4) + timedelta(hours=1)
+
+
+@pytest.mark.parametrize("gpus", [1, 4])
+def test_who_banked_hundreds_of_jobs_has_one_turn_for_their_age(gpus: int) -> None:
+    """Two days old, of one hour each, when colleagues come who have none: what these get of the first ten hours."""
+    made = play(4)
+    made.past = {("ann", "a"): UsedLately(4, 4, 4, NOW - 3 * OVERDUE)}
+    made.waiting = many("ann", 400, 1, gpus=gpus, seconds=3600, since=since_text(NOW - timedelta(days=2)))
+    got = Counter[str]()
+    for at in range(60):
+        fresh(made, at, 4, seconds=3600, username=f"other{at % 4}")
+        made.step(600)
+        for one, places in made.running.values():
+            got["ann" if one.username == "ann" else "others"] += sum(len(place.gpu_ids) for place in places)
+    print(f"hundreds of old jobs of {gpus} GPUs: {got}")
+    assert got["others"] >= 0.75 * got.total()
+
+
+def test_who_is_told_of_one_that_is_overdue() -> None:
+    made = play(2)
+    made.waiting = [job(1, "cay", 2, seconds=10**6)]
+    made.step()
+    made.past = {("ann", "a"): UsedLately(2, 2, 2, NOW), ("ben", "a"): UsedLately(1, 1, 1, NOW + OVERDUE)}
+    made.now += 2 * OVERDUE
+    made.waiting = [job(2, "ben"), *many("ann", 2, 3, since=since_text(NOW + timedelta(hours=1)))]
+    found = {turn.job.id: turn for turn in made.turns()}
+    assert [id for id, _ in sorted(found.items(), key=lambda each: each[1].position)] == [3, 2, 4]
+    says = next(blocker.sentence for blocker in found[2].blockers if blocker.kind == "queue")
+    assert says.endswith("One of them came later: no job of its user has started or ended in VC a for 6 h.")

@@ -124,7 +124,7 @@ class VcQueue(Generic[JobT]):
     def _lines(self, lines: Mapping[Line, Sequence[JobT]]) -> UserLines[JobT]:
         scene, quota, running = self.queue.scene, self.quota, self.queue.runners_of.get(self.vc, ())
         shares = UserShares.parts_of(quota.guarantee, scene.nodes)
-        shares.add_all(running, scene.past(), self.vc, scene.rounded_now, quota.half_life)
+        shares.add_all(running, scene.past(), self.vc, scene.rounded_now, quota.half_life, scene.clock_ahead)
         return UserLines(lines, shares)
 
     @property
@@ -202,11 +202,15 @@ class VcQueue(Generic[JobT]):
     def take(self, job: JobT, amount: Amount) -> None:
         add(self.use, amount)
         if self.lines is not None:
-            self.lines.shares.add(job.username, amount)
+            self.lines.shares.start(job.username, amount)
         self.ranks.clear()
         self.unlimited.clear()
         if self.has_caps:
             add(self._user(job.username), {"gpu": amount.get("gpu", 0), "jobs": 1})
+
+    def was_overdue(self, job: JobT) -> bool:
+        """Whether it comes, or came, before shares as it had waited for too long. Asked of jobs that are ``ahead``."""
+        return self._before is not None and job.id in self._before.overdue
 
     def capped(self, job: JobT, wants: Amount) -> list[str]:
         """Return in what the cap of its user is in the way: "gpu", "jobs". The user's next jobs wait behind it."""

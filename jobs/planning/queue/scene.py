@@ -21,10 +21,17 @@ from jobs.planning.queue.users.used_lately import UsesLately
 REST, LONGEST_REST = timedelta(minutes=5), timedelta(hours=12)  # of who was evicted as a borrower
 QUIET, MOST_EVICTIONS = timedelta(days=1), 8  # each quiet day takes one off; from so many on the rest is the longest
 LAST = "~"  # ``SchedulableJob.since`` of a job that is behind all others: it sorts after every moment
+# So long users with smaller shares come first; less than the longest rest, so that an eviction puts it off no further.
+OVERDUE = timedelta(hours=6)
 
 
 _ENDS = {"SUCCEEDED": "succeeded", "FAILED": "failed", "STOPPED": "was stopped"}
 _STATES = {"WAITING": "is waiting", "RUNNING": "is running", **_ENDS}
+
+
+def since_text(moment: datetime) -> str:
+    """``SchedulableJob.since`` of a job that came at this moment."""
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,6 +334,8 @@ class Scene(Generic[JobT]):
     idle: FreeNodes | None = None
     # The moment for which ends are worked out; without it, it is now (jobs/planning/queue/unchanged.py).
     step: datetime | None = None
+    # How far the clock of the day, by which jobs came, is ahead of ``now``.
+    clock_ahead: timedelta = timedelta(0)
     # Whether nothing starts, as the installation that was backed up may still run; for those who ask why.
     is_held: bool = False
 

@@ -12,7 +12,7 @@ from clusters.placement.fit import Blocker, NodeView
 from clusters.placement.free import FreeNodes
 from jobs.planning.queue.idling.rule import Idling
 from jobs.planning.queue.reservations import Reservation
-from jobs.planning.queue.scene import JobT, Resting, Runner, Scene, SchedulableJob
+from jobs.planning.queue.scene import OVERDUE, JobT, Resting, Runner, Scene, SchedulableJob
 
 _GIVES_BACK = "{} must give back the room that this job has a right to."
 _WITHIN = "Within the guarantee of their virtual cluster they start before that."
@@ -53,17 +53,18 @@ def stopped(vc: str) -> Blocker:
     return Blocker("vc_stopped", f"VC {vc} is stopped, so nothing new starts in it.")
 
 
-def queue(
-    ahead: int, vc: str, waits: SchedulableJob | None = None, *, is_eldest: bool = False, later: int = 0
-) -> Blocker:
-    """``later`` is how many of those ahead came later than it; ``waits`` is the one of them without a reservation so
-    far, if there is one; ``is_eldest`` says that it has waited longest of all jobs."""
+def queue(ahead: int, vc: str, waits: SchedulableJob | None, is_eldest: bool, later: int, overdue: int) -> Blocker:
+    """``later`` is how many of those ahead came later than it, ``overdue`` how many others did that are overdue;
+    ``waits`` is the one of them without a reservation so far, if there is one; ``is_eldest`` says that it has waited
+    longest of all jobs."""
     if waits is not None:
-        return _with_names(lambda name: _queue(ahead, vc, name, is_eldest, later), [waits], "the first of them")
-    return _queue(ahead, vc, "", is_eldest, later)
+        return _with_names(
+            lambda name: _queue(ahead, vc, name, is_eldest, later, overdue), [waits], "the first of them"
+        )
+    return _queue(ahead, vc, "", is_eldest, later, overdue)
 
 
-def _queue(ahead: int, vc: str, waits: str, is_eldest: bool, later: int) -> Blocker:
+def _queue(ahead: int, vc: str, waits: str, is_eldest: bool, later: int, overdue: int) -> Blocker:
     jobs = "One job is" if ahead == 1 else f"{ahead:,} jobs are"
     but = "it starts before them only on room that they do not need."
     if waits:
@@ -76,6 +77,10 @@ def _queue(ahead: int, vc: str, waits: str, is_eldest: bool, later: int) -> Bloc
     if later:
         which, have = ("One", "its user has") if later == 1 else (f"{later:,}", "their users have")
         but += f" {which} of them came later: {have} used less of VC {vc} lately, with what they hold."
+    if overdue:
+        which, whose = ("One", "its user") if overdue == 1 else (f"{overdue:,}", "their users")
+        waited = words.duration(OVERDUE.total_seconds())
+        but += f" {which} of them came later: no job of {whose} has started or ended in VC {vc} for {waited}."
     return Blocker("queue", f"{jobs} ahead of it in VC {vc}; {but}", have=str(ahead))
 
 

@@ -4,26 +4,31 @@ A share is what a user holds and what they used lately, as a part of what the vi
 memory or GPUs, whichever is the largest; of the pool where it is guaranteed none. What was used is an average: who held
 8 GPUs for long has used 8 lately. So it adds up to the same however a user splits, stops or repeats what they run. The
 half-life is a setting of the virtual cluster; with 0 only what is held counts.
+
+Users who have used nothing could come without end, so a job is overdue, and before the shares, once it has waited for
+OVERDUE and none of its user's has begun or ended there as long: who banks old jobs has one turn for their age, not all.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from heapq import heapify, heappop, heapreplace
 from operator import attrgetter
 from typing import Generic
 
 from clusters.placement.fit import NodeView
 from clusters.placement.shares import Amount, Hold, pool_totals
-from jobs.planning.queue.scene import JobT, Runner
+from jobs.planning.queue.scene import LAST, OVERDUE, JobT, Runner, since_text
 from jobs.planning.queue.users.used_lately import WHAT, UsedLately, UsesLately, after_use, counts, grows
 
 BY_AGE = attrgetter("since", "id")
 Line = tuple[int, bool, str]  # the priority, negative; whether its jobs do not keep their turn; and if so their user
 _Entry = tuple[int, bool, float, str, int, int, int, str, Sequence[JobT]]
 _DIGITS = 9  # of a share: a difference beyond this digit is an error of rounding
+_NOT = timedelta(0)
+_OVERDUE = -1.0  # in place of the share: before all of them
 
 
 def after_run(past: dict[tuple[str, str], UsedLately], runner: Runner[JobT], now: datetime, hours: float) -> None:
@@ -49,6 +54,8 @@ class UserShares:
         self._whole = {what: float(whole[what]) for what in WHAT if whole.get(what)}
         self._used: dict[str, dict[str, float]] = {}
         self.of: dict[str, float] = {}  # who is not there has none
+        self._last: dict[str, str] = {}  # when a job of theirs began or ended last, as ``since_text``
+        self._limit = ""  # the same for the moment since which an overdue one has waited
 
     @classmethod
     def parts_of(cls, guarantee: Amount, nodes: Iterable[NodeView]) -> UserShares:
@@ -63,7 +70,20 @@ class UserShares:
     def copy(self) -> UserShares:
         other = UserShares(self._whole)
         other._used, other.of = {user: dict(used) for user, used in self._used.items()}, dict(self.of)
+        other._last, other._limit = dict(self._last), self._limit
         return other
+
+    def overdue_since(self, job: JobT) -> str:
+        """Since when it has waited without a turn of its user, if that is too long; else empty."""
+        if job.since >= self._limit:
+            return ""
+        since = max(job.since, self._last.get(job.share_of, ""))
+        return since if since < self._limit else ""
+
+    def start(self, user: str, amount: Amount) -> None:
+        """Add what a job takes that starts now."""
+        self._last[user] = LAST
+        self.add(user, amount)
 
     def add(self, user: str, amount: Amount, times: float = 1.0) -> None:
         used = self._used.setdefault(user, dict.fromkeys(WHAT, 0.0))
@@ -73,14 +93,24 @@ class UserShares:
         self.of[user] = round(max(parts, default=0.0), _DIGITS)
 
     def add_all(
-        self, running: Iterable[Runner[JobT]], past: UsesLately, vc: str, now: datetime, half_life: float
+        self,
+        running: Iterable[Runner[JobT]],
+        past: UsesLately,
+        vc: str,
+        now: datetime,
+        half_life: float,
+        clock_ahead: timedelta = _NOT,
     ) -> None:
-        """Add what everybody holds in this virtual cluster and what they used lately."""
+        """Add what everybody holds in this virtual cluster and what they used lately. By the clock of the day, by which
+        jobs came, it is ``clock_ahead`` later."""
+        self._limit, last = since_text(now + clock_ahead - OVERDUE), dict[str, datetime]()
         for runner in running:  # of which there may be very many
             began, sums = runner.job.started_at, self._used.get(runner.job.username)
             times = 1.0 + grows((now - began).total_seconds() if began is not None else 0.0, half_life)
             if sums is None:
                 sums = self._used[runner.job.username] = dict.fromkeys(WHAT, 0.0)
+            if began is not None:
+                last[runner.job.username] = max(began, last.get(runner.job.username, began))
             for hold in runner.holds:
                 sums["cpu"] += times * hold.cpus
                 sums["memory"] += times * hold.memory_mb
@@ -91,6 +121,8 @@ class UserShares:
             if of_vc == vc:
                 part = counts((now - used.at).total_seconds(), half_life)
                 self.add(user, dict(zip(WHAT, used[:3], strict=True)), part)
+                last[user] = max(used.at, last.get(user, used.at))
+        self._last = {user: since_text(moment + clock_ahead) for user, moment in last.items()}
 
 
 # --- lines -----------------------------------------------------------------------------------------------------------
@@ -165,28 +197,33 @@ def in_one(lines: Mapping[Line, Sequence[JobT]]) -> list[JobT]:
 
 class UserLines(Generic[JobT]):
     """Gives the jobs of one virtual cluster in the order of their turns: by priority, then those that keep their turn,
-    then those of the user whose share is the smallest at that moment, then by age. Shares only grow meanwhile, so the
-    place of a user's next job is looked at again when it comes to the front, and nothing is sorted anew."""
+    then those that are overdue, then those of the user whose share is the smallest at that moment, then by age. Shares
+    only grow meanwhile, and nobody becomes overdue, so the place of a user's next job is looked at again when it comes
+    to the front, and nothing is sorted anew."""
 
     def __init__(self, lines: Mapping[Line, Sequence[JobT]], shares: UserShares) -> None:
         self.shares = shares
+        self.overdue: set[int] = set()  # the jobs that had their turn as they were overdue
         self._heap: list[_Entry[JobT]] = []
         for (rank, is_later, user), line in lines.items():
-            share = shares.of.setdefault(user, 0.0) if is_later else 0.0
-            self._heap.append((rank, is_later, share, line[0].since, line[0].id, 1, len(line), user, line))
+            share, since = shares.of.setdefault(user, 0.0) if is_later else 0.0, line[0].since
+            if is_later and (overdue := shares.overdue_since(line[0])):
+                share, since = _OVERDUE, overdue
+            self._heap.append((rank, is_later, share, since, line[0].id, 1, len(line), user, line))
         heapify(self._heap)
 
     def copy(self, shares: UserShares) -> UserLines[JobT]:
         """The same from here on, with shares of their own."""
         other = UserLines[JobT]({}, shares)
-        other._heap = list(self._heap)
+        other._heap, other.overdue = list(self._heap), self.overdue
         return other
 
     def foreseen(self, asks: Callable[[JobT], Amount]) -> Iterator[JobT]:
         """The jobs in the order in which they start if each gets what it asks for."""
         lines = self.copy(self.shares.copy())
         for job in lines:
-            lines.shares.add(job.username, asks(job))
+            if amount := asks(job):
+                lines.shares.start(job.username, amount)
             yield job
 
     def __iter__(self) -> Iterator[JobT]:
@@ -199,8 +236,12 @@ class UserLines(Generic[JobT]):
         while heap:
             rank, is_later, share, since, id, at, size, user, jobs = heap[0]
             if is_later and share != (grown := shares[user]):
-                heapreplace(heap, (rank, is_later, grown, since, id, at, size, user, jobs))
-                continue
+                overdue = self.shares.overdue_since(jobs[at - 1]) if share == _OVERDUE else ""
+                if not overdue or overdue != since:
+                    share, since = (_OVERDUE, overdue) if overdue else (grown, jobs[at - 1].since)
+                    heapreplace(heap, (rank, is_later, share, since, id, at, size, user, jobs))
+                    continue
+                self.overdue.add(id)
             if at < size:
                 after = jobs[at]
                 heapreplace(heap, (rank, is_later, share, after.since, after.id, at + 1, size, user, jobs))

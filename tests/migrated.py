@@ -66,4 +66,3 @@ def _of_postgresql(key: object, migrate: Callable[[], object]) -> None:
     with connection.execute_wrapper(note):
         migrate()
     _statements[key] = told
-

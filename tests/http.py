@@ -52,9 +52,10 @@ def written(*, rows: bool = False) -> Iterator[list[str]]:
     """The statements of the block that write, for a test in which nothing, or only some table, may change; with
     ``rows`` only those that changed some."""
     writes: list[str] = []
+    reads = ("SELECT", "SAVEPOINT", "RELEASE", "ROLLBACK", "BEGIN", "PRAGMA", "LOCK")
 
     def note(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-        if not sql.lstrip().upper().startswith(("SELECT", "SAVEPOINT", "RELEASE", "ROLLBACK", "BEGIN", "PRAGMA")):
+        if not sql.lstrip().upper().startswith(reads):
             done = execute(sql, params, many, context)
             if not rows or context["cursor"].rowcount or sql.startswith("INSERT"):
                 writes.append(sql)

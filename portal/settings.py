@@ -266,7 +266,6 @@ SPECTACULAR_SETTINGS = {
     "TITLE": "Longshore",
     "VERSION": RELEASE,
     "OAS_VERSION": "3.1.0",
-    "DEFAULT_GENERATOR_CLASS": "portal.shared.api.openapi.Generator",
     "PREPROCESSING_HOOKS": ["portal.shared.api.openapi.once"],
     "POSTPROCESSING_HOOKS": ["portal.shared.api.openapi.plain_routes"],
     "SORT_OPERATIONS": False,

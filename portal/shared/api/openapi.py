@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cache
 from threading import Lock
 from typing import (
     Any,
@@ -53,13 +54,17 @@ _REF = "#/components/schemas/{model}"
 _MANY = {list: "s", dict: "sByName"}  # what is added to a name for several
 
 
-class Generator(SchemaGenerator):
-    """Makes one document at a time: with the first one drf-spectacular loads its extensions, and fails when two threads
-    do that."""
+def document() -> dict[str, Any]:
+    """The document, made once in a process, and by one thread: with the first one drf-spectacular loads its extensions,
+    and fails when two threads do that."""
+    with _one_at_once:
+        return _document()
 
-    def get_schema(self, *args: Any, **options: Any) -> Any:
-        with _one_at_once:
-            return super().get_schema(*args, **options)
+
+@cache
+def _document() -> dict[str, Any]:
+    made: dict[str, Any] = SchemaGenerator().get_schema(request=None, public=True)
+    return made
 
 
 class Error(TypedDict):

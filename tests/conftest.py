@@ -28,7 +28,7 @@ from jobs.history import lengths
 from jobs.waiting import queue
 from portal.shared.api import etags
 from tests import fresh
-from tests.helpers import in_gate, need
+from tests.helpers import examples, in_gate, need
 from tests.hosts import Hosts
 from tests.http import ApiClient, Browser, Client
 
@@ -36,7 +36,7 @@ from tests.http import ApiClient, Browser, Client
 # example that nobody had met before; whole runs and runs by hand try others each time, and more.
 _EXAMPLES: dict[str, Any] = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("longshore", **_EXAMPLES)
-settings.register_profile("gate", derandomize=True, max_examples=25, **_EXAMPLES)
+settings.register_profile("gate", derandomize=True, max_examples=examples(100), **_EXAMPLES)
 settings.load_profile("gate" if in_gate() else "longshore")
 # Playwright runs its own event loop; Django would take database calls of such a test for a mistake.
 os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")

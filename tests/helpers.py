@@ -60,6 +60,11 @@ def in_gate() -> bool:
     return os.environ.get("TEST_RUN") == "gate"
 
 
+def examples(many: int) -> int:
+    """How many Hypothesis tries: so many, and in the gate a quarter of them, but not fewer than a few."""
+    return min(many, max(15, many // 4)) if in_gate() else many
+
+
 def on_a_loop(work: Coroutine[Any, Any, T]) -> T:
     """What it gives, on an event loop and in a thread of its own: Playwright has one in the thread of the tests."""
     with ThreadPoolExecutor(1) as thread:

@@ -16,6 +16,7 @@ from rest_framework.test import APIClient
 from base.models import User
 from clusters.models import VirtualCluster
 from jobs.models import Job
+from tests.helpers import examples
 from tests.submitting import config, config_text, submitted
 
 Api = Callable[[User | None], APIClient]
@@ -204,7 +205,7 @@ def _insert(text: str, at: int, more: str) -> str:
     return text[:at] + more + text[at:]
 
 
-_FUZZ = limits(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+_FUZZ = limits(max_examples=examples(120), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @_FUZZ

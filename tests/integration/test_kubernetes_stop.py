@@ -171,7 +171,7 @@ def test_a_task_that_has_changed_its_shell_is_stopped_all_the_same(
     program: Program, served: Callable[[Program], Api], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for limit in ("_ANSWER", "_SEEN", "_LOOK"):
-        monkeypatch.setattr(runtime, limit, 0.3)
+        monkeypatch.setattr(runtime, limit, 0.05)
     api = served(program)
     KubernetesRuntime(ENDPOINT, tmp_path, timeout=LIMIT).stop("p", 0)
     assert api.deleted == 1
@@ -209,7 +209,7 @@ def test_a_task_that_has_ended_is_told_nothing(served: Callable[[Program], Api],
 def test_who_does_not_end_is_not_waited_for_when_it_is_told(
     program: Program, served: Callable[[Program], Api], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runtime, "TELLING", 0.3)
+    monkeypatch.setattr(runtime, "TELLING", 0.05)
     served(program)
     assert not KubernetesRuntime(ENDPOINT, tmp_path, timeout=LIMIT).tell("p", "SIGTERM", "{}")
 

@@ -28,6 +28,7 @@ from jobs.waiting.queue import forget, turns_of
 from jobs.waiting.why import offered
 from tests.builders import make_job, make_node
 from tests.cluster import Cluster
+from tests.helpers import examples
 from tests.http import ApiClient, Browser
 from tests.submitting import config, config_text, submitted
 
@@ -242,7 +243,7 @@ PRIORITIES = (
 EXTRAS = st.dictionaries(st.sampled_from(["priority", "Priority", "priority ", "note"]), PRIORITIES, max_size=3)
 
 
-@limits(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@limits(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     extras=EXTRAS,
     twice=st.none() | NUMBERS,

@@ -18,9 +18,10 @@ from clusters.placement.shares import (
 from jobs.planning.queue.idling.rule import Idling
 from jobs.planning.queue.scene import OVERDUE, Runner, holds_at, since_text
 from jobs.planning.turns import Move, Turn
+from tests.helpers import examples
 from tests.unit.queue_model import NOW, Play, Played, node, shape
 
-WORLDS = int(os.environ.get("LONGSHORE_WORLDS", "40"))
+WORLDS = int(os.environ.get("LONGSHORE_WORLDS", examples(40)))
 VCS = ("a", "b", "c")
 STEPS = 5
 SHAPES = [

@@ -21,6 +21,7 @@ from jobs.planning.queue.scene import Scene
 from jobs.planning.turns import turns
 from jobs.planning.world import JobView
 from jobs.waiting.changes import Change, smallest_changes
+from tests.helpers import examples
 from tests.unit.test_planner import NOW, RECENTLY, job, node, spec, world
 from tests.unit.test_turns import LATER, queues, stopping, waiting
 
@@ -113,7 +114,7 @@ def test_a_change_is_a_sentence_and_says_where_the_job_would_start() -> None:
     assert back.sentence == "Node n2, which is cordoned, takes tasks again." and not back.is_of_config
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=examples(200), suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(queues(), st.lists(st.builds(kept, st.sampled_from([-HOUR, HOUR / 5, HOUR, 5 * HOUR]), KEPT), max_size=3))
 def test_applied_each_of_them_makes_the_planner_start_the_job(
     queue: tuple[list[JobView], list[NodeView], frozenset[str]], spans: list[Span]

@@ -49,7 +49,7 @@ from clusters.engines.runtime import (
 from clusters.engines.runtime import FaultReason as R
 from clusters.engines.sample_image import is_static
 from tests.contract_runtime import resumed
-from tests.helpers import LIMIT
+from tests.helpers import LIMIT, examples
 
 # --- faults ---
 
@@ -317,7 +317,7 @@ def chunks_of(data: bytes, cut: int, flushing: bool) -> list[LogChunk]:
     return [*chunks, *reader.flush()]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(ENTRIES, st.sampled_from([50, 4096, 200_000]), st.booleans())
 def test_frames_lose_and_add_nothing(entries: list[tuple[str, bytes]], cut: int, flushing: bool) -> None:
     chunks = chunks_of(frames(entries), cut, flushing)
@@ -325,7 +325,7 @@ def test_frames_lose_and_add_nothing(entries: list[tuple[str, bytes]], cut: int,
     assert all(len(chunk.data) <= CHUNK for chunk in chunks)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(ENTRIES, st.sampled_from([100, 4096, 200_000]), st.sampled_from([100, 4096, 200_000]), st.integers(0, 30))
 def test_a_reader_resumes_at_any_chunk(entries: list[tuple[str, bytes]], cut: int, cut_later: int, seen: int) -> None:
     at, taken, got = "", 0, b""

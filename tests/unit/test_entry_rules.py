@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from base.models import SignInRule
 from clusters.users.entry_rules import decide
+from tests.helpers import examples
 
 NAMES = st.sampled_from(["vision", "nlp", "staff", ""])
 VCS = st.lists(st.sampled_from(["vision", "nlp", "default"]), unique=True)
@@ -31,7 +32,7 @@ def fits(rule: SignInRule, groups: Collection[str]) -> bool:
     return rule.provider in ("", "lab") and (not rule.group or rule.group in groups)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(RULES, GROUPS)
 def test_the_first_that_fits_decides_and_later_ones_add_virtual_clusters_only(
     rules: list[SignInRule], groups: set[str]
@@ -50,7 +51,7 @@ def test_the_first_that_fits_decides_and_later_ones_add_virtual_clusters_only(
         assert outcome.priorities[vc] == rules[number - 1].priority
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(RULES, GROUPS)
 def test_who_gives_less_of_themselves_gets_no_admin(rules: list[SignInRule], groups: set[str]) -> None:
     """Nobody is admin unless a rule that fits says so, and nobody gets in where there is no rule."""

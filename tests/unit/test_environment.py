@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from jobs.config.spec import JobSpec, read_config
 from jobs.containers import environment
 from jobs.containers.environment import TaskPlace
+from tests.helpers import examples
 from tests.integration.test_costs import calls_of
 
 CONFIG: dict[str, Any] = {
@@ -197,7 +198,7 @@ def test_the_jobs_own_variables_win() -> None:
     assert (seen["PAI_USERNAME"], seen["PAI_WORK_DIR"]) == ("x", "/y")
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(st.dictionaries(st.from_regex(r"\A[A-Za-z_]\w{0,5}\Z"), st.text(st.characters(exclude_categories=["Cs"]))))
 def test_any_text_a_job_sets_arrives_unchanged(values: dict[str, str]) -> None:
     values = {key: text.replace("\0", "") for key, text in values.items() if key.isascii()}

@@ -20,7 +20,7 @@ from tests.unit.test_adversaries import ENDLESS, cluster, job, keep_busy, used_b
 
 DAY, STEP = 24 * 3600, 600
 HOUR = 3600
-LONG = (25 if in_gate() else 100) * DAY
+LONG = (10 if in_gate() else 100) * DAY
 HALF = 0.52  # as it is only seen ten minutes later that it is enough
 
 

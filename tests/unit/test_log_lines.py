@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from jobs.logs.lines import BLOCK, LineIndex, LogView, view_of
 from jobs.logs.text import SHOWN
+from tests.helpers import examples
 
 _PIECES = st.one_of(
     st.binary(max_size=40),
@@ -32,7 +33,7 @@ def starts(data: bytes) -> list[int]:
     return found[:-1] if found[-1] == len(data) else found
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(_LOGS)
 def test_it_finds_where_every_line_begins(data: bytes) -> None:
     log, expected = view(data), starts(data)
@@ -45,7 +46,7 @@ def test_it_finds_where_every_line_begins(data: bytes) -> None:
     assert log.start_of(len(expected) + 5) == len(data)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(_LOGS, st.integers(1, 40))
 def test_lines_cover_the_log_without_a_gap(data: bytes, count: int) -> None:
     log = view(data)

@@ -13,6 +13,7 @@ from clusters.engines.logs.stamps import stamp
 from clusters.engines.runtime import LogChunk
 from jobs.logs.times import EVERY, TimeIndex, Times, begun, no_times
 from jobs.logs.together.order import LineOrder
+from tests.helpers import examples
 
 _names = itertools.count()
 LOGS = st.lists(st.lists(st.integers(1, 12), max_size=30), min_size=1, max_size=4)
@@ -34,7 +35,7 @@ def wanted(logs: list[list[int]]) -> list[tuple[int, int]]:
     return [(log, line) for _, log, line in sorted(keyed)]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(LOGS, st.integers(0, 100), st.integers(0, 40))
 def test_any_part_of_the_order_is_that_of_all_lines_sorted(logs: list[list[int]], rank: int, count: int) -> None:
     order = LineOrder([times_of(stamps) for stamps in logs])

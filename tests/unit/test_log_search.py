@@ -13,7 +13,7 @@ from jobs.logs.lines import BLOCK, LineIndex, LogView, view_of
 from jobs.logs.together import expression as expressions
 from jobs.logs.together.expression import Expression
 from jobs.logs.together.search import matching_lines, pieces, whole_lines
-from tests.helpers import quick
+from tests.helpers import examples, quick
 
 
 def view(data: bytes) -> LogView:
@@ -35,7 +35,7 @@ LINES = st.lists(st.text("abXé1 .", max_size=8), max_size=30)
 EXPRESSIONS = st.sampled_from(["a", "^a", "b$", "a|b", r"a+b*1", r"\d", "X", "é", r"^$", ".", r"\.", "[^a]1", r"\sb"])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(LINES, EXPRESSIONS, st.integers(1, 50), st.booleans())
 def test_it_is_what_python_finds_line_by_line_in_pieces_of_any_size(
     lines: list[str], text: str, piece: int, ends: bool

@@ -16,6 +16,7 @@ from jobs.planning.queue.scene import since_text
 from jobs.replay.day import Chosen, Day, EndedRun, Played, ReplayCluster, ReplayPolicy, Run, RunStart
 from jobs.replay.outcome import Setting, sum_up
 from jobs.replay.policies import Backfill, Easy, Fifo, Longshore
+from tests.helpers import examples
 from tests.unit.queue_model import NOW, node, shape
 
 HOUR = 3600.0
@@ -168,7 +169,7 @@ def days(draw: st.DrawFn) -> tuple[list[Run], list[int]]:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(days())
 def test_no_room_is_given_twice_and_every_job_that_could_run_does(
     policy: str, given_day: tuple[list[Run], list[int]]

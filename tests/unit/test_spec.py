@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from base.core.errors import InvalidConfig, Problem, TooLarge
 from jobs.config.spec import INT_MAX, JobSpec, PortSpec, RoleSpec, read_config, read_value, substitute_paths
+from tests.helpers import examples
 
 SEEDS = Path(__file__).parent / "seeds"
 ROLE: dict[str, Any] = {"name": "w", "command": "c"}
@@ -451,7 +452,7 @@ ANYTHING = st.recursive(
 KEYS = st.sampled_from([*JobSpec(**{**GOOD, "taskRoles": [ROLE]}).to_json(), "killAllOnCompletedTaskNumber", "foo"])
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(CONFIGS)
 def test_a_valid_config_round_trips(config: dict[str, Any]) -> None:
     spec = read_config(json.dumps(config, indent=1))
@@ -475,7 +476,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         assert refused.message.encode()
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(CONFIGS, KEYS, ANYTHING, st.sampled_from(["job", "role", "port"]))
 def test_any_value_anywhere_is_read_or_refused_with_its_place(
     config: dict[str, Any], key: str, value: Any, level: str

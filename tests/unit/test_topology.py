@@ -16,6 +16,7 @@ from clusters.placement.free import FreeNodes
 from clusters.placement.grid import grid
 from clusters.placement.never import never_fits
 from clusters.placement.topology import LEVEL_NODE, NEAREST, Topology, path_of
+from tests.helpers import examples
 from tests.integration.test_costs import calls_of
 from tests.unit.queue_model import NOW, Play, Played, shape
 from tests.unit.queue_model import node as plain
@@ -328,7 +329,7 @@ JOBS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(JOBS, st.booleans())
 def test_starts_and_reservations_keep_to_required_domains_and_all_start(listed: list[Played], known: bool) -> None:
     play = Play(racks(0, 0, 0, 0))

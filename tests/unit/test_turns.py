@@ -17,6 +17,7 @@ from jobs.planning.planner import plan
 from jobs.planning.queue.scene import Scene
 from jobs.planning.turns import Move, Turn, turns
 from jobs.planning.world import JobView
+from tests.helpers import examples
 from tests.unit.test_planner import NOW, RECENTLY, job, node, spec, world
 
 LATER = NOW + timedelta(seconds=7)
@@ -101,7 +102,7 @@ def queues(draw: st.DrawFn) -> tuple[list[JobView], list[NodeView], frozenset[st
     return jobs, nodes, frozenset(draw(st.sets(st.sampled_from(["a", "b"]))))
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=examples(300), suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(queues())
 def test_the_planner_does_what_the_turns_say(queue: tuple[list[JobView], list[NodeView], frozenset[str]]) -> None:
     jobs, nodes, stopped = queue
@@ -113,7 +114,7 @@ def test_the_planner_does_what_the_turns_say(queue: tuple[list[JobView], list[No
     }
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=examples(300), suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(queues())
 def test_every_job_that_waits_has_reasons_and_all_are_true(
     queue: tuple[list[JobView], list[NodeView], frozenset[str]],

@@ -18,6 +18,7 @@ from jobs.forecast.play import Spread
 from jobs.what_if.asked import read, read_all
 from jobs.what_if.changed import Situation, apply_changes
 from jobs.what_if.compare import Consequences, Effect, consequences, felt, moved
+from tests.helpers import examples
 from tests.unit.queue_model import NOW, Play, Played, node, shape
 
 HALF = Right(capacity=50)
@@ -237,7 +238,7 @@ CHANGES = st.sampled_from(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(plays())
 def test_without_a_change_it_says_the_present_turns(play: Play) -> None:
     there = picture(play)
@@ -248,7 +249,7 @@ def test_without_a_change_it_says_the_present_turns(play: Play) -> None:
     assert felt(*cases) == [] and moved(*cases) == []
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(plays(), st.lists(CHANGES, max_size=2, unique=True))
 def test_made_for_real_a_change_starts_exactly_those_it_announced(play: Play, texts: list[str]) -> None:
     there = picture(play)

@@ -84,12 +84,14 @@ ON_POSTGRES = ("tests/api/test_fuzz.py", "tests/integration/test_two_schedulers.
 
 def gate() -> list[Lane]:
     """What every change must pass: all rules on SQLite, what can differ on PostgreSQL, each real part once. Hypothesis
-    tries the same few examples each time, and what hangs on the clock stays out."""
+    tries the same few examples each time, and what hangs on the clock stays out. What waits comes first, beside what
+    computes: at the end it would leave a core idle."""
     no_postgres = postgres_bed.missing()
     few = {"LONGSHORE_SEEDS": "5", "TEST_RUN": "gate"}
     rules = shares([(file,) for file in _rules() if file not in ONLY_WHOLE], RULES, of="gate")
     return [
         Lane("parts", [*PARTS, "-m", "not timed"], few),
+        Lane("browser", [*BROWSER, "-m", "not timed"], few, program=(*_apart(), *PYTEST)),
         *(
             Lane(f"sqlite-{nth}", [*files, "-m", "not timed"], few, polite=True, sure=True)
             for nth, files in enumerate(rules, 1)
@@ -103,7 +105,6 @@ def gate() -> list[Lane]:
             lacks=no_postgres,
         ),
         Lane("pages", ["tests/pages", "-m", "not timed and not browser"], few, polite=True),
-        Lane("browser", [*BROWSER, "-m", "not timed"], few, program=(*_apart(), *PYTEST)),
         Lane("lint", [], program=("scripts/lint",), polite=True),
     ]
 

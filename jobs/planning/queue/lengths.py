@@ -158,8 +158,8 @@ def _widened(middle: Sequence[float], unsure: float, ran: float) -> list[float]:
     """DRAWS quantiles, each of which was sure before, with what is likely around them. What remains is what nobody is
     sure of: the job has run for ``ran``."""
     factors = [exp(unsure * step) for step in _AROUND]
-    around = sorted(min(_LONGEST, ran + (each - ran) * factor) for each in middle for factor in factors)
-    return around[len(_AROUND) // 2 :: len(_AROUND)]
+    around = sorted([ran + (each - ran) * factor for each in middle for factor in factors])
+    return [min(_LONGEST, each) for each in around[len(_AROUND) // 2 :: len(_AROUND)]]
 
 
 def _quantiles(weighted: Sequence[_Weighted], draws: Iterable[int]) -> list[float]:

@@ -63,7 +63,7 @@ def test_it_answers_in_its_own_words(api: Api, alice: User) -> None:
     they get by each method that a route has, test_schemathesis.py asks. The gate tries one of the others by turns."""
     submitted(alice, "one")
     wrong = []
-    turns = itertools.cycle(METHODS[3:])
+    turns = itertools.cycle(("head", "put", "delete", "patch"))
     for client, methods in ((api(None), ("get", "post")), (api(alice), METHODS)):
         for route in (*routes(), "/healthz", "/api/nothing", "/api/v1/nothing/at/all", "/rest-server/api/v2/no"):
             tried = ("get", "post", next(turns)) if in_gate() and methods is METHODS else methods

@@ -61,6 +61,7 @@ class Lengths:
         for samples in self._of.values():
             samples.sort()
         self._spreads: dict[tuple[_Classes, int], tuple[list[float], float]] = {}
+        self._new: dict[_Classes, list[float]] = {}  # of those that have not begun, which are most
         self._edges: dict[_Classes, list[float]] = {}  # between two of them the likely length stays the same
         self._likely: dict[tuple[_Classes, float], float] = {}
         self._of_job: dict[int, tuple[object, float, float, float]] = {}
@@ -82,7 +83,11 @@ class Lengths:
             weighted = self._weighted(classes, ran)
             self._spreads[key] = _quantiles(weighted, range(DRAWS)), _unsure(weighted)
         middle, unsure = self._spreads[key]
-        lengths = _widened(middle, unsure, ran) if middle else [inf] * DRAWS
+        lengths = None if ran > 0 else self._new.get(classes)
+        if lengths is None:
+            lengths = _widened(middle, unsure, ran) if middle else [inf] * DRAWS
+            if ran == 0:
+                self._new[classes] = lengths
         return [min(each, most) for each in lengths] if most is not None else lengths
 
     def likely_of(self, job: HasLike, ran: float) -> float:

@@ -242,19 +242,17 @@ class RuntimeContract:
         assert found(lab, asked.name) is None
 
     def test_a_start_that_is_refused_is_never_seen_as_an_end(self, lab: Lab) -> None:
-        asked = [request(lab, gpu_ids=lab.absent_gpus) for _ in range(6)]
-        names = {one.name for one in asked}  # a portal on the same engine may be trying whether a container starts
-        seen: list[ContainerStatus] = []
-        over = threading.Event()
+        asked = {one.name: one for one in (request(lab, gpu_ids=lab.absent_gpus) for _ in range(6))}
+        seen, over = list[ContainerStatus](), threading.Event()
 
         def look() -> None:
-            while not over.is_set():
-                seen.extend(status for status in lab.runtime.list() if status.name in names)
+            while not over.is_set():  # beside a portal on the same engine, which tries whether a container starts
+                seen.extend(status for status in lab.runtime.list() if status.name in asked)
 
         watchers = [threading.Thread(target=look) for _ in range(3)]
         for watcher in watchers:
             watcher.start()
-        for one in asked:
+        for one in asked.values():
             with pytest.raises(RuntimeFault):
                 lab.runtime.ensure(one)
         over.set()

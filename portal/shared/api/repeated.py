@@ -4,11 +4,11 @@ whose body alone is made anew. They are given before any middleware, as headers 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 from django.core.handlers.wsgi import WSGIHandler
 from django.db import DatabaseError, close_old_connections
@@ -53,13 +53,13 @@ class Handler(WSGIHandler):
 
     request_class = PageRequest
 
-    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> HttpResponseBase:
         close_old_connections()
         if (known := again(environ)) is None:
-            return cast(Iterable[bytes], super().__call__(environ, start_response))
+            return super().__call__(environ, start_response)
         status, headers, body = known
         start_response(status, headers)
-        return [body]
+        return [body]  # type: ignore[return-value]  # as WSGI has it
 
 
 class RepeatedAnswers(MiddlewareMixin):

@@ -15,9 +15,9 @@ from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 
+import django
 from django.conf import settings
 from django.core.handlers.asgi import ASGIHandler
-from django.core.wsgi import get_wsgi_application
 from django.db import close_old_connections
 
 _UNUSED = [name for name in ("django.contrib.postgres", "requests") if name not in sys.modules]
@@ -29,7 +29,7 @@ import rest_framework.compat  # noqa: F401
 for _name in _UNUSED:
     del sys.modules[_name]
 
-_wsgi: Any = get_wsgi_application()
+django.setup(set_prefix=False)
 
 from base.core import linux
 from base.core.errors import TooManyAtOnce
@@ -40,7 +40,8 @@ from base.serving.connection import MANY, group, trusting_proxies
 from base.serving.sockets import Socket
 from base.wakes import processes
 from jobs.terminal import shells
-from portal.shared.requests import PageRequest, StreamRequest
+from portal.shared.api.repeated import Handler
+from portal.shared.requests import StreamRequest
 from portal.shared.sockets import Sockets
 from portal.terminal import sockets, tunnel
 from portal.webhdfs import app
@@ -60,8 +61,7 @@ if (parent := multiprocessing.parent_process()) is not None:  # one of several w
     linux.die_with_parent()  # nobody else would end it when its parent is killed
     if os.getppid() != parent.pid:  # killed before that
         raise SystemExit(1)
-_wsgi.request_class = PageRequest
-_pages = Bridge(_wsgi, _limit)
+_pages = Bridge(Handler(), _limit)
 _under_way: Counter[str] = Counter()  # requests of each address
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from django.conf import settings
 from django.db import DatabaseError
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
 from base.files.store.state import is_store_up, store_fault
 from base.models import Heartbeat
 from base.wakes import processes
 from portal.hosts import hosts
+from portal.shared.api import repeated
 
 _MOST_NAMED = 20  # nodes or threads in one answer
 _NEVER_KEPT = {"Cache-Control": "max-age=0, no-cache, no-store, must-revalidate, private"}
@@ -23,11 +25,21 @@ _FIRST_LOOK = 0.5  # seconds that /healthz waits for the store, once in a proces
 def healthz(request: HttpRequest) -> HttpResponse:
     """200 when this process and the database answer. The body also has when the others were last seen. Clients that ask
     for text get the line that v1's front server had there."""
-    fine, parts = report()
+    fine, told = _told()
     if fine and _wants_text(request):
         return HttpResponse("Pylon ready.", content_type="text/plain", headers=_NEVER_KEPT)
-    told = {**parts, "version": settings.VERSION, "instance": settings.INSTANCE}
-    return JsonResponse(told, status=200 if fine else 503, headers=_NEVER_KEPT)
+    repeated.with_body(request, _body)
+    return HttpResponse(told, "application/json", 200 if fine else 503, headers=_NEVER_KEPT)
+
+
+def _body() -> bytes | None:
+    fine, told = _told()
+    return told if fine else None
+
+
+def _told() -> tuple[bool, bytes]:
+    fine, parts = report()
+    return fine, json.dumps({**parts, "version": settings.VERSION, "instance": settings.INSTANCE}).encode()
 
 
 def _wants_text(request: HttpRequest) -> bool:

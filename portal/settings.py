@@ -149,7 +149,7 @@ INSTALLED_APPS = [
     "jobs",
 ]
 MIDDLEWARE = [
-    "portal.shared.api.etags.RepeatedAnswers",
+    "portal.shared.api.repeated.RepeatedAnswers",
     "portal.shared.middleware.Compression",
     "portal.shared.api.transport.ApiTransport",
     "portal.shared.middleware.SecurityHeaders",

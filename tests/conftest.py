@@ -26,7 +26,7 @@ from clusters.nodes import queries as node_queries
 from jobs.forecast import recent, scores
 from jobs.history import lengths
 from jobs.waiting import queue
-from portal.shared.api import etags
+from portal.shared.api import repeated
 from tests import fresh
 from tests.helpers import examples, in_gate, need
 from tests.hosts import Hosts
@@ -98,7 +98,7 @@ def _fresh_process_state() -> Iterator[None]:
     scores.recent_corrections.forget()
     recent.recent_arrivals.forget()
     queue.forget()
-    etags.forget()
+    repeated.forget()
     node_queries.forget()
     budget.forget()
     cache.clear()

@@ -16,7 +16,7 @@ from rest_framework.test import APIClient
 from base.accounts import tokens
 from base.models import User
 from jobs.models import Job
-from portal.shared.api import etags
+from portal.shared.api import repeated
 from portal.shared.api.answers import no_api
 from portal.shared.middleware import Zone
 from tests.builders import make_job
@@ -153,7 +153,7 @@ def test_who_has_the_answer_already_needs_nobody_else_to_ask_for_it(
     api: Api, alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     same = {"If-None-Match": api(alice).get("/api/v1/jobs")["ETag"]}
-    etags.forget()  # another process
+    repeated.forget()  # another process
     assert api(alice).get("/api/v1/jobs", headers=same).status_code == 304
     with monkeypatch.context() as broken:
         broken.setattr(Zone, "process_request", None)

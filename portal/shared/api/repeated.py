@@ -1,0 +1,166 @@
+"""Answers that need nothing of Django but its connection: those that were sent before and are still right, and those
+whose body alone is made anew. They are given before any middleware, as headers and bytes."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Lock
+from types import SimpleNamespace
+from typing import Any
+
+from django.core.handlers.wsgi import WSGIHandler
+from django.db import DatabaseError, close_old_connections
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.utils.cache import get_conditional_response
+from django.utils.deprecation import MiddlewareMixin
+
+from base.accounts.viewer import Guest, Viewer
+from base.core.errors import LongshoreError
+from base.serving.bridge import REFUSAL
+from portal.shared.api.auth import INVALID, SAYS_INVALID, sender_of
+from portal.shared.requests import PageRequest
+
+# Says the ETag of an answer for this viewer, as of now; empty for one that has none. It must depend on all that the
+# answer does, also on what the viewer may see. May raise LongshoreError where this viewer gets no answer.
+Version = Callable[[Viewer], str]
+Body = Callable[[], bytes | None]  # the same for whoever asks; None: the view has to say it
+_Key = tuple[str, ...]  # all that an answer depends on of a request, but for its version
+_Raw = tuple[str, list[tuple[str, str]], bytes]  # status, headers, body
+
+_MOST, _LONGEST = 128, 128 << 10  # answers that are kept, and bytes of one: 16 MB at most
+_VERSION, _BODY = "longshore.version", "longshore.body"  # of a request's META: what a view has said of its answer
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """An answer as it was sent. ``body``: None where it was 304."""
+
+    headers: list[tuple[str, str]]
+    body: bytes | None
+
+
+# The one used last is at the end.
+_versions: OrderedDict[_Key, Version] = OrderedDict()
+_kept: OrderedDict[_Key, _Kept] = OrderedDict()  # by key and ETag
+_bodies: OrderedDict[_Key, tuple[list[tuple[str, str]], Body]] = OrderedDict()
+_lock = Lock()
+
+
+class Handler(WSGIHandler):
+    """Django's, which is asked only where no answer is known."""
+
+    request_class = PageRequest
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> HttpResponseBase:
+        close_old_connections()
+        if (known := again(environ)) is None:
+            return super().__call__(environ, start_response)
+        status, headers, body = known
+        start_response(status, headers)
+        return [body]  # type: ignore[return-value]  # as WSGI has it
+
+
+class RepeatedAnswers(MiddlewareMixin):
+    """The first middleware: it keeps answers as they are sent. Compressed ones too, since no page of another origin can
+    ask for one with somebody's token; but none to a session's cookie."""
+
+    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        if not {_VERSION, _BODY}.isdisjoint(request.META) and (key := _key(request.META)) is not None:
+            _keep(key, request.META, response)
+        if INVALID in request.META:  # not kept with the answer, which other guests get too
+            response["WWW-Authenticate"] = SAYS_INVALID
+        return response
+
+
+def as_long_as(request: HttpRequest, version: Version) -> None:
+    """The answer depends on nothing but the address and the version, so it may be sent again to anybody with the
+    same."""
+    request.META[_VERSION] = version
+
+
+def with_body(request: HttpRequest, body: Body) -> None:
+    """But for its body this answer is the same for whoever asks in the same way."""
+    request.META[_BODY] = body
+
+
+def again(environ: dict[str, Any]) -> _Raw | None:
+    """None where the view has to be asked."""
+    key = _key(environ)
+    if key is None or (key not in _versions and key not in _bodies):
+        return None
+    try:
+        return _remade(key) if key in _bodies else _repeated(environ, key)
+    except (LongshoreError, DatabaseError, KeyError):  # the view says so in its own way
+        return None
+
+
+def unchanged(request: Any, etag: str) -> HttpResponse | None:
+    """304 when the client says that it has the answer with this ETag."""
+    if not etag or "HTTP_IF_NONE_MATCH" not in request.META:
+        return None
+    same = get_conditional_response(request, etag=etag)
+    return HttpResponse(status=304) if same is not None and same.status_code == 304 else None
+
+
+def forget() -> None:
+    """Drop all answers that are kept. For tests, whose databases begin anew."""
+    for those in (_versions, _kept, _bodies):
+        those.clear()
+
+
+def _key(meta: dict[str, Any]) -> _Key | None:
+    """None for a request whose answer depends on more."""
+    if meta["REQUEST_METHOD"] != "GET" or meta.get("HTTP_COOKIE") or REFUSAL in meta:
+        return None
+    host = meta.get("HTTP_HOST") or f"{meta['SERVER_NAME']}:{meta['SERVER_PORT']}"
+    accepts = meta.get("HTTP_ACCEPT", ""), meta.get("HTTP_ACCEPT_ENCODING", "")
+    return meta["PATH_INFO"], meta.get("QUERY_STRING", ""), host, meta["wsgi.url_scheme"], *accepts
+
+
+def _remade(key: _Key) -> _Raw | None:
+    headers, make = _bodies[key]
+    body = make()
+    return None if body is None else ("200 OK", [*headers, ("Content-Length", str(len(body)))], body)
+
+
+def _repeated(environ: dict[str, Any], key: _Key) -> _Raw | None:
+    request: Any = SimpleNamespace(META=environ, method="GET")  # all that is read of one here
+    etag = _versions[key](sender_of(request) or Guest())
+    if (known := _kept.get((*key, etag))) is None:
+        return None
+    is_same = unchanged(request, etag) is not None
+    if not is_same and known.body is None:
+        return None
+    _use(_kept, (*key, etag), known)
+    headers = [*known.headers, ("WWW-Authenticate", SAYS_INVALID)] if INVALID in environ else known.headers
+    if not is_same:
+        return "200 OK", headers, known.body or b""
+    left_out = ("Content-Length", "Content-Encoding")
+    return "304 Not Modified", [pair for pair in headers if pair[0] not in left_out], b""
+
+
+def _keep(key: _Key, said: dict[str, Any], response: HttpResponseBase) -> None:
+    body = response.content if isinstance(response, HttpResponse) else None
+    if body is None or response.status_code not in (200, 304) or response.cookies or len(body) > _LONGEST:
+        return
+    headers = list(response.items())
+    if _BODY in said:
+        if "Content-Encoding" not in response and response.status_code == 200:
+            _use(_bodies, key, ([pair for pair in headers if pair[0] != "Content-Length"], said[_BODY]))
+        return
+    _use(_versions, key, said[_VERSION])
+    of_etag = (*key, response["ETag"])
+    if response.status_code == 200:
+        _use(_kept, of_etag, _Kept(headers, body))
+    elif of_etag not in _kept:
+        _use(_kept, of_etag, _Kept(headers, None))
+
+
+def _use(those: OrderedDict[_Key, Any], key: _Key, value: Any) -> None:
+    with _lock:
+        those[key] = value
+        those.move_to_end(key)
+        if len(those) > _MOST:
+            those.popitem(last=False)

@@ -231,16 +231,21 @@ class KnownJob(SchedulableJob):
 JobT = TypeVar("JobT", bound=SchedulableJob)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Runner(Generic[JobT]):
-    """A running job and what its tasks hold."""
+    """A running job and what its tasks hold. A pass keeps it for the next one, and with it what was added up."""
 
     job: JobT
     holds: tuple[Hold, ...]
 
-    @property
+    @cached_property
     def gpus(self) -> int:
         return sum(len(hold.gpu_ids) for hold in self.holds)
+
+    @cached_property
+    def held(self) -> tuple[int, int, int]:
+        """Its cores, memory (MB) and GPUs."""
+        return sum(hold.cpus for hold in self.holds), sum(hold.memory_mb for hold in self.holds), self.gpus
 
     def lost(self, now: datetime) -> float:
         """The GPU-seconds of its work that an eviction now would lose."""
@@ -347,13 +352,11 @@ class Scene(Generic[JobT]):
     def likely_end(self, job: JobT) -> datetime | None:
         """When a running job ends, or a waiting one would if it started now: as it says itself, or as jobs of the like
         did; None where neither is known."""
-        known = job.would_end(self.rounded_now) if job.started_at is None else job.ends_by
-        lengths = self.lengths()
+        now, lengths, began = self.step or self.now, self.lengths(), job.started_at
+        known = job.would_end(now) if began is None else job.ends_by
         if not lengths:
             return known
-        began = job.started_at or self.rounded_now
-        ran = max(0.0, (self.rounded_now - began).total_seconds())
-        likely = began + timedelta(seconds=lengths.likely_of(job, ran))
+        likely = lengths.likely_end(job, began or now, now)
         return likely if known is None else min(known, likely)
 
     @cached_property

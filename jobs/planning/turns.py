@@ -21,7 +21,7 @@ from clusters.placement.fit import Blocker, Placement
 from clusters.placement.free import FreeNodes
 from clusters.placement.shares import above_ceiling, is_within, rank
 from jobs.planning.queue import limits, places
-from jobs.planning.queue.free import FreeInRound, Shape
+from jobs.planning.queue.free import FreeInRound
 from jobs.planning.queue.idling.rule import Idling
 from jobs.planning.queue.lines import Queue, VcQueue
 from jobs.planning.queue.next_capacity import NextCapacity, owners_in_the_way, room_to_come
@@ -29,7 +29,7 @@ from jobs.planning.queue.no_room import NoRoom
 from jobs.planning.queue.places import could_be_below, place, place_as_owner, place_within
 from jobs.planning.queue.reservations import Reservation, end_of_guest, leaves_in_time
 from jobs.planning.queue.scene import JobT, Runner, Scene, as_owner
-from jobs.planning.queue.users.shares import BY_AGE, WaitingLines
+from jobs.planning.queue.users.shares import BY_AGE
 
 
 class Move(StrEnum):
@@ -95,14 +95,16 @@ class Turn(Generic[JobT]):
         return limits.rules(self)
 
 
-def turns(
-    waiting: Sequence[JobT], scene: Scene[JobT], *, only_tried: bool = False, lines: WaitingLines[JobT] | None = None
-) -> Iterator[Turn[JobT]]:
+def turns(waiting: Sequence[JobT], scene: Scene[JobT], *, only_tried: bool = False) -> Iterator[Turn[JobT]]:
     """The turn of every waiting job, in the order in which they are decided; a job that goes takes its room from those
     after it. ``only_tried`` leaves out the jobs that just wait: thousands in a pass, where nobody asks why they do.
-    ``lines`` are those of these jobs, where they are known. Nothing is raised for a single bad job: its Turn has the
-    ``error``."""
-    return _Round(Queue(waiting, scene, lines), only_tried).turns()
+    Nothing is raised for a single bad job: its Turn has the ``error``."""
+    return turns_in(Queue(waiting, scene), only_tried=only_tried)
+
+
+def turns_in(queue: Queue[JobT], *, only_tried: bool) -> Iterator[Turn[JobT]]:
+    """The turns of this queue, which has had none yet."""
+    return _Round(queue, only_tried).turns()
 
 
 class _Round(Generic[JobT]):
@@ -114,9 +116,7 @@ class _Round(Generic[JobT]):
             line.closed = line.quota.stopped
         self.free, self.reservations = FreeInRound(self.scene), queue.reservations
         self.latest: datetime | None = None  # of the moments at which the reserved room is likely free
-        self.withheld = self.scene.appointed.withheld  # the nodes that appointments keep a job off
-        self.owners = frozenset(node.dedicated_to for node in self.scene.nodes)
-        self.no_room = NoRoom(queue, self.free, self._shape)
+        self.no_room = NoRoom(queue, self.free)
 
     def turns(self) -> Iterator[Turn[JobT]]:
         heap = [self._entry(line) for line in self.lines.values()]
@@ -185,11 +185,9 @@ class _Round(Generic[JobT]):
             return True
         limited = line.is_limited(job)
         is_limited = limited or (limited is None and self._limited(line, job) is not None)
-        return (is_limited and not self._may_go_before(line, job)) or not self.free.could_hold(self._shape(job), job)
-
-    def _shape(self, job: JobT) -> Shape:
-        """The same for jobs that fit on the same nodes."""
-        return id(job.demands), job.vc if job.vc in self.owners else "", self.withheld(job)
+        return (is_limited and not self._may_go_before(line, job)) or not self.free.could_hold(
+            self.free.shape(job), job
+        )
 
     def _turn(self, line: VcQueue[JobT], job: JobT) -> Turn[JobT] | None:
         try:
@@ -206,7 +204,7 @@ class _Round(Generic[JobT]):
             return self._go_before(line, job, limited)
         if line.rests(job) or line.exceeds_with_reclaimed(self.queue.asked(job.demands)):
             return self._skipped(line, job)
-        key = self._shape(job)
+        key = self.free.shape(job)
         if key not in self.no_room.shapes:
             placements, above = place(line, job, self.free.left)
             if placements is not None:
@@ -279,7 +277,7 @@ class _Round(Generic[JobT]):
         leave for it once it then starts, and until then it gets a reservation as any other."""
         turn = self._clear_ceiling(line, job, limited)
         wants = self.queue.asked(job.demands)
-        if turn is not limited or line.first_blocked or not self.free.could_hold(self._shape(job), job):
+        if turn is not limited or line.first_blocked or not self.free.could_hold(self.free.shape(job), job):
             return turn
         if not above_ceiling(places.without_guests(line, job), wants, line.quota):
             line.below_at[job.id] = self.scene.rounded_now
@@ -297,7 +295,7 @@ class _Round(Generic[JobT]):
 
     def _may_go_before(self, line: VcQueue[JobT], job: JobT) -> bool:
         """Whether it only waits behind another one for the ceiling, and is asked whether it leaves before that one."""
-        if id(job.demands) not in line.behind_ceiling or self._shape(job) in self.no_room.shapes:
+        if id(job.demands) not in line.behind_ceiling or self.free.shape(job) in self.no_room.shapes:
             return False
         return self.no_room.is_asked_as_guest(line, job)
 
@@ -308,7 +306,7 @@ class _Round(Generic[JobT]):
             if placements is not None:
                 return self._go(line, job, placements, self.free.left, is_guest=True)
             if not above:
-                self.no_room.shapes[self._shape(job)] = job.demands
+                self.no_room.shapes[self.free.shape(job)] = job.demands
         return limited
 
     def _at_ceiling(self, line: VcQueue[JobT], job: JobT, above: Sequence[str]) -> Turn[JobT]:
@@ -328,14 +326,14 @@ class _Round(Generic[JobT]):
         virtual cluster then comes to use less than the others, its turn comes before theirs. Nothing is reserved for a
         job beyond the guarantee where owners are in the way, or where what was has lapsed."""
         if owners := owners_in_the_way(line, job):
-            line.hindered.add(self._shape(job))
+            line.hindered.add(self.free.shape(job))
             return Turn(job, Move.SKIP, self.queue, owners=owners)
         is_full = sum(not each.spared for each in self.reservations) >= self.scene.policy.reservations
         coming, above = (None, ()) if is_full else room_to_come(line, job, self.free.untouched)
         if coming is None and above:
             return self._at_ceiling(line, job, above)
         if (lapse := line.lapsed(job)) and not (coming and (coming.victims or coming.awaits)):
-            line.hindered.add(self._shape(job))
+            line.hindered.add(self.free.shape(job))
             return Turn(job, Move.SKIP, self.queue, lapse=lapse)
         line.first_blocked = job
         if coming is None:

@@ -3,7 +3,7 @@ becomes smaller in a round, so a shape that found none finds none later. Pure.""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Generic
 
@@ -15,8 +15,8 @@ from jobs.planning.queue.scene import JobT
 
 
 class NoRoom(Generic[JobT]):
-    def __init__(self, queue: Queue[JobT], free: FreeInRound[JobT], shape: Callable[[JobT], Shape]) -> None:
-        self._scene, self._reservations, self._free, self._shape = queue.scene, queue.reservations, free, shape
+    def __init__(self, queue: Queue[JobT], free: FreeInRound[JobT]) -> None:
+        self._scene, self._reservations, self._free = queue.scene, queue.reservations, free
         # With the shape itself, so that its id stays its own.
         self.shapes: dict[Shape, Sequence[Demand]] = {}
         self.at_all: dict[Shape, Sequence[Demand]] = {}  # not even as a guest
@@ -27,7 +27,7 @@ class NoRoom(Generic[JobT]):
 
     def is_hopeless(self, line: VcQueue[JobT], job: JobT) -> bool:
         """Whether the job is skipped whatever else this round brings."""
-        known = self._is_hopeless(line, self._shape(job)) if line.waits else False
+        known = self._is_hopeless(line, self._free.shape(job)) if line.waits else False
         return known or (known is None and not self.is_asked_as_guest(line, job))
 
     def pass_by(self, line: VcQueue[JobT]) -> None:
@@ -38,7 +38,7 @@ class NoRoom(Generic[JobT]):
 
         def is_hopeless(job: JobT) -> bool:
             try:
-                if (key := self._shape(job)) not in known:
+                if (key := self._free.shape(job)) not in known:
                     known[key] = self._is_hopeless(line, key)
                 return known[key] or (known[key] is None and not self.is_asked_as_guest(line, job))
             except Exception:

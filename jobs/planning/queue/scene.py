@@ -231,21 +231,16 @@ class KnownJob(SchedulableJob):
 JobT = TypeVar("JobT", bound=SchedulableJob)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Runner(Generic[JobT]):
-    """A running job and what its tasks hold. A pass keeps it for the next one, and with it what was added up."""
+    """A running job and what its tasks hold."""
 
     job: JobT
     holds: tuple[Hold, ...]
 
-    @cached_property
+    @property
     def gpus(self) -> int:
         return sum(len(hold.gpu_ids) for hold in self.holds)
-
-    @cached_property
-    def held(self) -> tuple[int, int, int]:
-        """Its cores, memory (MB) and GPUs."""
-        return sum(hold.cpus for hold in self.holds), sum(hold.memory_mb for hold in self.holds), self.gpus
 
     def lost(self, now: datetime) -> float:
         """The GPU-seconds of its work that an eviction now would lose."""

@@ -111,10 +111,10 @@ class UserShares:
                 times = grown[began] = 1.0 + grows((now - began).total_seconds(), half_life)
             if (sums := self._used.get(username)) is None:
                 sums = self._used[username] = dict.fromkeys(WHAT, 0.0)
-            cpus, memory_mb, gpus = runner.held
-            sums["cpu"] += times * cpus
-            sums["memory"] += times * memory_mb
-            sums["gpu"] += times * gpus
+            for hold in runner.holds:
+                sums["cpu"] += times * hold.cpus
+                sums["memory"] += times * hold.memory_mb
+                sums["gpu"] += times * len(hold.gpu_ids)
             if began is not now:
                 last[username] = max(began, last.get(username, began))
         for user in list(self._used):
@@ -151,7 +151,7 @@ class WaitingLines(Generic[JobT]):
     def learn(self, waiting: Sequence[JobT]) -> None:
         if waiting is self._seen:
             return
-        now = {id(job): job for job in waiting}
+        now = dict(zip(map(id, waiting), waiting, strict=True))
         for address in self._known.keys() - now.keys():
             self._leave(self._known[address])
         grown: dict[int, list[JobT]] = {}

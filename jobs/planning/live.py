@@ -268,6 +268,7 @@ class Standing:
         self.ends: list[datetime] = []  # at which live jobs are stopped, as their configs say
         self.lines = WaitingLines[JobView]()
         self._runners: dict[int, tuple[LiveJob, tuple[str, ...], Runner[JobView]]] = {}  # by id of the job
+        self._all: tuple[object, object, list[Runner[JobView]]] = None, None, []  # of these live jobs and holds
         self._seen: World | None = None
         self._quiet: dict[int, LiveJob] = {}  # by id of the job: those that just ran
         self._containers: Collection[str] = frozenset()  # names of those of live tasks
@@ -308,6 +309,8 @@ class Standing:
 
     def runners(self, world: World) -> list[Runner[JobView]]:
         """The live jobs with what they hold."""
+        if self._all[0] is world.live and self._all[1] is world.holds:
+            return self._all[2]
         known, self._runners = self._runners, {}
         for pair in world.live:
             job, tasks = pair
@@ -317,7 +320,8 @@ class Standing:
             if before is not pair or runner is None or runner.holds != holds:
                 runner = Runner(job, holds)
             self._runners[job.id] = pair, keys, runner
-        return [runner for _, _, runner in self._runners.values()]
+        self._all = world.live, world.holds, [runner for _, _, runner in self._runners.values()]
+        return self._all[2]
 
     def _take_over(self, live: Sequence[LiveJob]) -> None:
         known = self._quiet

@@ -21,13 +21,13 @@ from jobs.planning.leftovers import plan_leftovers
 from jobs.planning.lifecycle import TASK_END_STATES, TaskState
 from jobs.planning.live import Standing, end_attempt, end_holds, end_state, held_in, nodes_to_relist, settle_job
 from jobs.planning.queue.idling.after import idled_after
+from jobs.planning.queue.lines import Queue
 from jobs.planning.queue.reclaim import own_nodes
 from jobs.planning.queue.scene import Runner, Scene
 from jobs.planning.queue.unchanged import UnchangedTurns, interval_start, pauses, unchanged_turns
-from jobs.planning.queue.users.shares import WaitingLines
 from jobs.planning.settle import is_claimed
 from jobs.planning.starts import limit_starts
-from jobs.planning.turns import Move, Turn, turns
+from jobs.planning.turns import Move, Turn, turns_in
 from jobs.planning.world import Decision, Eviction, JobPlan, JobView, LiveJob, Plan, World
 
 MOST_PLACED = 512  # tasks placed in one pass, so that no event of an engine waits long behind a full queue
@@ -99,14 +99,17 @@ def _take_turns(world: World, standing: Standing, made: Plan, before: UnchangedT
             break
         if _guarded(world, made, job, partial(_end_waiting, job)):
             ended += 1 if job.deleted else job.spec.total_tasks
-    if not _place_all(world, seen, standing.lines, made) and len(made.jobs) == planned:
+    queue = Queue(world.waiting, seen, standing.lines)
+    acts = _place_all(world, queue, made)
+    queue.lines.clear()  # each of them has the queue: without that it would need the garbage collector
+    if not acts and len(made.jobs) == planned:
         made.unchanged = unchanged_turns(basis, world.waiting, world.rests, world.now)
 
 
-def _place_all(world: World, seen: Scene[JobView], lines: WaitingLines[JobView], made: Plan) -> bool:
+def _place_all(world: World, queue: Queue[JobView], made: Plan) -> bool:
     """Carry out the turns, and return whether there was anything to do."""
     placed, acts, taken = 0, False, list[Turn[JobView]]()
-    for turn in turns(world.waiting, seen, only_tried=True, lines=lines):
+    for turn in turns_in(queue, only_tried=True):
         taken.append(turn)
         if turn.keeps and not turn.job.keeps_turn:
             made.keeps.append(turn.job.id)
@@ -121,7 +124,7 @@ def _place_all(world: World, seen: Scene[JobView], lines: WaitingLines[JobView],
                 return acts
             made.jobs.append(JobPlan(turn.job, placements=turn.placements, is_guest=turn.is_guest))
             placed += len(turn.placements)
-    idlings = idled_after(world.waiting, taken, seen)
+    idlings = idled_after(world.waiting, taken, queue.scene)
     made.idlings = None if idlings is world.idlings else idlings
     return acts
 

@@ -11,25 +11,25 @@ others start beside that room, or on it as guests.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from heapq import heapify, heappop, heapreplace
 from typing import Generic
 
-from clusters.placement.fit import Blocker, Demand, Placement
+from clusters.placement.fit import Blocker, Placement
 from clusters.placement.free import FreeNodes
 from clusters.placement.shares import above_ceiling, is_within, rank
 from jobs.planning.queue import limits, places
-from jobs.planning.queue.free import FreeInRound, Shape
+from jobs.planning.queue.free import FreeInRound
 from jobs.planning.queue.idling.rule import Idling
 from jobs.planning.queue.lines import Queue, VcQueue
 from jobs.planning.queue.next_capacity import NextCapacity, owners_in_the_way, room_to_come
+from jobs.planning.queue.no_room import NoRoom
 from jobs.planning.queue.places import could_be_below, place, place_as_owner, place_within
-from jobs.planning.queue.reservations import Reservation, end_of_guest, leaves_in_time, may_be_guest
+from jobs.planning.queue.reservations import Reservation, end_of_guest, leaves_in_time
 from jobs.planning.queue.scene import JobT, Runner, Scene, as_owner
-from jobs.planning.queue.users.shares import BY_AGE, WaitingLines
+from jobs.planning.queue.users.shares import BY_AGE
 
 
 class Move(StrEnum):
@@ -95,18 +95,20 @@ class Turn(Generic[JobT]):
         return limits.rules(self)
 
 
-def turns(
-    waiting: Sequence[JobT], scene: Scene[JobT], *, only_tried: bool = False, lines: WaitingLines[JobT] | None = None
-) -> Iterator[Turn[JobT]]:
+def turns(waiting: Sequence[JobT], scene: Scene[JobT], *, only_tried: bool = False) -> Iterator[Turn[JobT]]:
     """The turn of every waiting job, in the order in which they are decided; a job that goes takes its room from those
     after it. ``only_tried`` leaves out the jobs that just wait: thousands in a pass, where nobody asks why they do.
-    ``lines`` are those of these jobs, where they are known. Nothing is raised for a single bad job: its Turn has the
-    ``error``."""
-    return _Round(Queue(waiting, scene, lines), only_tried).turns()
+    Nothing is raised for a single bad job: its Turn has the ``error``."""
+    return turns_in(Queue(waiting, scene), only_tried=only_tried)
+
+
+def turns_in(queue: Queue[JobT], *, only_tried: bool) -> Iterator[Turn[JobT]]:
+    """The turns of this queue, which has had none yet."""
+    return _Round(queue, only_tried).turns()
 
 
 class _Round(Generic[JobT]):
-    """One round of turns. The free capacity only becomes smaller in it, so a shape that found none finds none later."""
+    """One round of turns."""
 
     def __init__(self, queue: Queue[JobT], only_tried: bool) -> None:
         self.queue, self.scene, self.lines, self.only_tried = queue, queue.scene, queue.lines, only_tried
@@ -114,12 +116,7 @@ class _Round(Generic[JobT]):
             line.closed = line.quota.stopped
         self.free, self.reservations = FreeInRound(self.scene), queue.reservations
         self.latest: datetime | None = None  # of the moments at which the reserved room is likely free
-        self.withheld = self.scene.appointed.withheld  # the nodes that appointments keep a job off
-        self.owners = frozenset(node.dedicated_to for node in self.scene.nodes)
-        # With the shape itself, so that its id stays its own.
-        self.no_room: dict[Shape, Sequence[Demand]] = {}
-        self.no_room_at_all: dict[Shape, Sequence[Demand]] = {}  # not even as a guest
-        self.too_late: dict[Shape, datetime] = {}  # the first end with which a guest would stay too long
+        self.no_room = NoRoom(queue, self.free)
 
     def turns(self) -> Iterator[Turn[JobT]]:
         heap = [self._entry(line) for line in self.lines.values()]
@@ -139,7 +136,8 @@ class _Round(Generic[JobT]):
                     heapreplace(heap, self._entry(line))
                     continue
             line.step(self.scene.policy.depth)
-            self._pass_by(line)
+            if self.only_tried:
+                self.no_room.pass_by(line)
             if turn and (not self.only_tried or turn.move is not Move.SKIP or turn.error or turn.lapse or turn.keeps):
                 yield turn
             if len(heap) > 1:
@@ -147,11 +145,6 @@ class _Round(Generic[JobT]):
 
     def _skipped(self, line: VcQueue[JobT], job: JobT) -> Turn[JobT]:
         return Turn(job, Move.SKIP, self.queue, behind=line.first_blocked)
-
-    def _pass_by(self, line: VcQueue[JobT]) -> None:
-        with suppress(Exception):  # the turn of that job has the error
-            while self.only_tried and line.waits and (job := line.next) is not None and self._is_hopeless(line, job):
-                line.at += 1
 
     def _is_surely_skipped(self, line: VcQueue[JobT], job: JobT) -> bool:
         """Whether its turn would say what that of another one of its shape has said: nothing comes free in a round."""
@@ -161,22 +154,9 @@ class _Round(Generic[JobT]):
             limited = line.is_limited(job)
             if limited:
                 return job.id not in line.below_at and not self._may_go_before(line, job)
-            return limited is False and self._is_hopeless(line, job)
+            return limited is False and self.no_room.is_hopeless(line, job)
         except Exception:
             return False  # its turn has the error
-
-    def _is_hopeless(self, line: VcQueue[JobT], job: JobT) -> bool:
-        """Whether the job is skipped whatever else this round brings. It is asked of very many jobs."""
-        if not line.waits or (key := self._shape(job)) not in self.no_room:
-            return False
-        if line.first_blocked is None and key not in line.hindered:
-            return False
-        if self.free.owned is not None and key not in line.takes_nothing_gathered:
-            return False
-        return not self.reservations or key in self.no_room_at_all or not self._is_asked_as_guest(line, job)
-
-    def _is_asked_as_guest(self, line: VcQueue[JobT], job: JobT) -> bool:
-        return line.guests < self.scene.policy.depth and may_be_guest(job, self.scene)
 
     def _entry(self, line: VcQueue[JobT]) -> tuple[tuple[bool, float], tuple[str, int], str, VcQueue[JobT]]:
         """Sorts virtual clusters by whose turn it is; where they are equal, by whose next job has waited longer."""
@@ -205,11 +185,9 @@ class _Round(Generic[JobT]):
             return True
         limited = line.is_limited(job)
         is_limited = limited or (limited is None and self._limited(line, job) is not None)
-        return (is_limited and not self._may_go_before(line, job)) or not self.free.could_hold(self._shape(job), job)
-
-    def _shape(self, job: JobT) -> Shape:
-        """The same for jobs that fit on the same nodes."""
-        return id(job.demands), job.vc if job.vc in self.owners else "", self.withheld(job)
+        return (is_limited and not self._may_go_before(line, job)) or not self.free.could_hold(
+            self.free.shape(job), job
+        )
 
     def _turn(self, line: VcQueue[JobT], job: JobT) -> Turn[JobT] | None:
         try:
@@ -226,8 +204,8 @@ class _Round(Generic[JobT]):
             return self._go_before(line, job, limited)
         if line.rests(job) or line.exceeds_with_reclaimed(self.queue.asked(job.demands)):
             return self._skipped(line, job)
-        key = self._shape(job)
-        if key not in self.no_room:
+        key = self.free.shape(job)
+        if key not in self.no_room.shapes:
             placements, above = place(line, job, self.free.left)
             if placements is not None:
                 if not line.borrows_after_all(job, placements):
@@ -237,7 +215,7 @@ class _Round(Generic[JobT]):
                 return self._go(line, job, within, self.free.left) if within is not None else None
             if above:
                 return self._at_ceiling(line, job, above)
-            self.no_room[key] = demands
+            self.no_room.shapes[key] = demands
             line.missed += 1
             self.queue.missed.append(job)
         if (owned := self.free.owned) is not None and key not in line.takes_nothing_gathered:
@@ -245,17 +223,17 @@ class _Round(Generic[JobT]):
                 return self._go(line, job, *gathered)
             line.takes_nothing_gathered.add(key)
         end = None
-        if self.reservations and key not in self.no_room_at_all and self._is_asked_as_guest(line, job):
+        if self.reservations and key not in self.no_room.at_all and self.no_room.is_asked_as_guest(line, job):
             line.guests += 1
-            end = end_of_guest(job, self.scene, self.latest, self.too_late.get(key))
+            end = end_of_guest(job, self.scene, self.latest, self.no_room.too_late.get(key))
         if end is not None:
             if (placements := place(line, job, self.free.whole)[0]) is None:
-                self.no_room_at_all[key] = demands
+                self.no_room.at_all[key] = demands
             elif leaves_in_time(job, placements, end, self.reservations, self.scene.rounded_now):
                 return self._go(line, job, placements, self.free.whole, is_guest=True)
             else:
                 self.free.whole.give_back(demands, placements)
-                self.too_late[key] = min(end, self.too_late.get(key, end))
+                self.no_room.too_late[key] = min(end, self.no_room.too_late.get(key, end))
         if line.first_blocked is None and self.free.could_hold(key, job):
             return self._wait(line, job)
         return self._skipped(line, job)
@@ -299,7 +277,7 @@ class _Round(Generic[JobT]):
         leave for it once it then starts, and until then it gets a reservation as any other."""
         turn = self._clear_ceiling(line, job, limited)
         wants = self.queue.asked(job.demands)
-        if turn is not limited or line.first_blocked or not self.free.could_hold(self._shape(job), job):
+        if turn is not limited or line.first_blocked or not self.free.could_hold(self.free.shape(job), job):
             return turn
         if not above_ceiling(places.without_guests(line, job), wants, line.quota):
             line.below_at[job.id] = self.scene.rounded_now
@@ -317,9 +295,9 @@ class _Round(Generic[JobT]):
 
     def _may_go_before(self, line: VcQueue[JobT], job: JobT) -> bool:
         """Whether it only waits behind another one for the ceiling, and is asked whether it leaves before that one."""
-        if id(job.demands) not in line.behind_ceiling or self._shape(job) in self.no_room:
+        if id(job.demands) not in line.behind_ceiling or self.free.shape(job) in self.no_room.shapes:
             return False
-        return self._is_asked_as_guest(line, job)
+        return self.no_room.is_asked_as_guest(line, job)
 
     def _go_before(self, line: VcQueue[JobT], job: JobT, limited: Turn[JobT]) -> Turn[JobT]:
         """Its turn: as a guest before those that wait for the ceiling, where it leaves before they could start."""
@@ -328,7 +306,7 @@ class _Round(Generic[JobT]):
             if placements is not None:
                 return self._go(line, job, placements, self.free.left, is_guest=True)
             if not above:
-                self.no_room[self._shape(job)] = job.demands
+                self.no_room.shapes[self.free.shape(job)] = job.demands
         return limited
 
     def _at_ceiling(self, line: VcQueue[JobT], job: JobT, above: Sequence[str]) -> Turn[JobT]:
@@ -348,14 +326,14 @@ class _Round(Generic[JobT]):
         virtual cluster then comes to use less than the others, its turn comes before theirs. Nothing is reserved for a
         job beyond the guarantee where owners are in the way, or where what was has lapsed."""
         if owners := owners_in_the_way(line, job):
-            line.hindered.add(self._shape(job))
+            line.hindered.add(self.free.shape(job))
             return Turn(job, Move.SKIP, self.queue, owners=owners)
         is_full = sum(not each.spared for each in self.reservations) >= self.scene.policy.reservations
         coming, above = (None, ()) if is_full else room_to_come(line, job, self.free.untouched)
         if coming is None and above:
             return self._at_ceiling(line, job, above)
         if (lapse := line.lapsed(job)) and not (coming and (coming.victims or coming.awaits)):
-            line.hindered.add(self._shape(job))
+            line.hindered.add(self.free.shape(job))
             return Turn(job, Move.SKIP, self.queue, lapse=lapse)
         line.first_blocked = job
         if coming is None:

@@ -51,6 +51,7 @@ IMAGES_EVERY = 5.0  # seconds at least between two orders to list images: an eng
 FORECAST_EVERY = 60.0
 GARBAGE = (300_000, 20, 20)  # for gc: the many values of a pass live either for a moment or for hours
 COLLECT_EVERY = 600.0
+MANY_KEPT = 10_000  # objects of a pass that stay, and that gc need not look at: it leaves nothing that only gc can free
 FIRST_LOOKS = 5.0  # seconds a new scheduler waits for the first look at every node
 CLOSE = 0.05  # seconds: passes that follow each other sooner are crowded, and rest for as long as the last one took
 KEEP_EVERY = 1.0  # seconds between two looks at the threads of the watchers
@@ -107,6 +108,8 @@ class Scheduler:
         self._note_strangers(made.strangers, now)
         self.watch.look_again(made.look)
         self.again_at = steady if made.more or made.purge or (changed and made.goes_on) else made.again_at
+        if gc.get_count()[0] > MANY_KEPT:
+            gc.freeze()
         return changed
 
     def run(self) -> None:
@@ -361,8 +364,9 @@ class Scheduler:
 
 
 def freeze_garbage_collector() -> None:
-    """Let gc look no more at what is there: rows that are known for hours, which would take it a fifth of a second in
-    the middle of some pass. Nearly all of it is freed without gc."""
+    """Let gc look at what is there, and then no more: rows that are known for hours, which would take it a fifth of a
+    second in the middle of some pass. Nearly all of it is freed without gc."""
+    gc.unfreeze()
     gc.collect()
     gc.freeze()
 

@@ -16,10 +16,16 @@ Shape = tuple[int, str, frozenset[str]]  # what places go by: demands, own nodes
 class FreeInRound(Generic[JobT]):
     def __init__(self, scene: Scene[JobT]) -> None:
         self._scene = scene
+        self._owners = frozenset(node.dedicated_to for node in scene.nodes)
+        self._withheld = scene.appointed.withheld  # the nodes that appointments keep a job off
         self._taken: list[tuple[Sequence[Demand], Sequence[Placement]]] = []
         self._could_hold: dict[Shape, tuple[Sequence[Demand], bool]] = {}
         self._whole: FreeNodes | None = None
         self.owned: FreeNodes | None = None  # with what yields to owners in it, where something does
+
+    def shape(self, job: JobT) -> Shape:
+        """The same for jobs that fit on the same nodes."""
+        return id(job.demands), job.vc if job.vc in self._owners else "", self._withheld(job)
 
     @cached_property
     def untouched(self) -> FreeNodes:

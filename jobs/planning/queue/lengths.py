@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
 from itertools import repeat
 from math import exp, inf, sqrt
 from typing import NamedTuple, Protocol
@@ -64,7 +65,7 @@ class Lengths:
         self._new: dict[_Classes, list[float]] = {}  # of those that have not begun, which are most
         self._edges: dict[_Classes, list[float]] = {}  # between two of them the likely length stays the same
         self._likely: dict[tuple[_Classes, float], float] = {}
-        self._of_job: dict[int, tuple[object, float, float, float]] = {}
+        self._of_job: dict[int, tuple[object, datetime, float, float, datetime]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._of)
@@ -90,13 +91,14 @@ class Lengths:
                 self._new[classes] = lengths
         return [min(each, most) for each in lengths] if most is not None else lengths
 
-    def likely_of(self, job: HasLike, ran: float) -> float:
-        """The median of ``quantiles`` of one job, in seconds. It is worked out again only for another object, or where
-        the median is another by then."""
-        known = self._of_job.get(job.id)
-        if known is None or known[0] is not job or not known[1] <= ran < known[2]:
-            known = self._of_job[job.id] = job, *self._span(_classes(job.like), ran)
-        return known[3]
+    def likely_end(self, job: HasLike, began: datetime, now: datetime) -> datetime:
+        """When a job that began then likely ends: after the median of ``quantiles``. It is worked out again only for
+        another object or beginning, or where the median is another by ``now``."""
+        ran, known = max(0.0, (now - began).total_seconds()), self._of_job.get(job.id)
+        if known is None or known[0] is not job or known[1] != began or not known[2] <= ran < known[3]:
+            first, last, length = self._span(_classes(job.like), ran)
+            known = self._of_job[job.id] = job, began, first, last, began + timedelta(seconds=length)
+        return known[4]
 
     def _span(self, classes: _Classes, ran: float) -> tuple[float, float, float]:
         """(from, to, length): the likely length after ``ran`` seconds, which is the same after any time from ``from``

@@ -347,13 +347,11 @@ class Scene(Generic[JobT]):
     def likely_end(self, job: JobT) -> datetime | None:
         """When a running job ends, or a waiting one would if it started now: as it says itself, or as jobs of the like
         did; None where neither is known."""
-        known = job.would_end(self.rounded_now) if job.started_at is None else job.ends_by
-        lengths = self.lengths()
+        now, lengths, began = self.step or self.now, self.lengths(), job.started_at
+        known = job.would_end(now) if began is None else job.ends_by
         if not lengths:
             return known
-        began = job.started_at or self.rounded_now
-        ran = max(0.0, (self.rounded_now - began).total_seconds())
-        likely = began + timedelta(seconds=lengths.likely_of(job, ran))
+        likely = lengths.likely_end(job, began or now, now)
         return likely if known is None else min(known, likely)
 
     @cached_property

@@ -12,6 +12,9 @@ before it knows any parameter. Indexes: job_live, task_leftover.
 
 from __future__ import annotations
 
+from itertools import compress
+from operator import ne
+
 from base.core.bulk import text_of
 
 _JOB = (
@@ -38,7 +41,7 @@ class Stamps:
 
     def __init__(self, columns: tuple[str, ...], rows: str) -> None:
         self._columns, self._rows = ", ".join(columns), rows
-        self._taken: tuple[str, frozenset[str]] = "", frozenset()
+        self._taken: tuple[str, list[str]] = "", []
         self._now = self._taken
         self.changed: dict[int, str] = {}  # by id, in their order: rows that are new or differ
         self.gone: set[int] = set()  # ids of those that are not there any more
@@ -48,9 +51,12 @@ class Stamps:
         (before, known), text = self._taken, text_of(self._columns, self._rows)
         self.changed, self.gone, self._now = {}, set(), self._taken
         if text != before:
-            stamps = frozenset(text[1:-1].split("],[") if text else ())
-            self.changed = dict(sorted((id_of(stamp), stamp) for stamp in stamps - known))
-            self.gone = {id_of(stamp) for stamp in known - stamps} - self.changed.keys()
+            stamps = text[1:-1].split("],[") if text else []
+            both = min(len(known), len(stamps))
+            differs = [*map(ne, stamps, known)]  # most are where they were: only the others are compared as sets
+            new, old = ({*compress(rows, differs), *rows[both:]} for rows in (stamps, known))
+            self.changed = dict(sorted((id_of(stamp), stamp) for stamp in new - old))
+            self.gone = {id_of(stamp) for stamp in old - new} - self.changed.keys()
             self._now = text, stamps
         return bool(self.changed or self.gone)
 

@@ -104,17 +104,19 @@ class UserShares:
         """Add what everybody holds in this virtual cluster and what they used lately. By the clock of the day, by which
         jobs came, it is ``clock_ahead`` later."""
         self._limit, last = since_text(now + clock_ahead - OVERDUE), dict[str, datetime]()
+        grown: dict[datetime, float] = {}  # by when it began: a pass starts many at one moment
         for runner in running:  # of which there may be very many
-            began, sums = runner.job.started_at, self._used.get(runner.job.username)
-            times = 1.0 + grows((now - began).total_seconds() if began is not None else 0.0, half_life)
-            if sums is None:
-                sums = self._used[runner.job.username] = dict.fromkeys(WHAT, 0.0)
-            if began is not None:
-                last[runner.job.username] = max(began, last.get(runner.job.username, began))
+            began, username = runner.job.started_at or now, runner.job.username
+            if (times := grown.get(began)) is None:
+                times = grown[began] = 1.0 + grows((now - began).total_seconds(), half_life)
+            if (sums := self._used.get(username)) is None:
+                sums = self._used[username] = dict.fromkeys(WHAT, 0.0)
             for hold in runner.holds:
                 sums["cpu"] += times * hold.cpus
                 sums["memory"] += times * hold.memory_mb
                 sums["gpu"] += times * len(hold.gpu_ids)
+            if began is not now:
+                last[username] = max(began, last.get(username, began))
         for user in list(self._used):
             self.add(user, {})
         for (user, of_vc), used in past.items():
@@ -149,7 +151,7 @@ class WaitingLines(Generic[JobT]):
     def learn(self, waiting: Sequence[JobT]) -> None:
         if waiting is self._seen:
             return
-        now = {id(job): job for job in waiting}
+        now = dict(zip(map(id, waiting), waiting, strict=True))
         for address in self._known.keys() - now.keys():
             self._leave(self._known[address])
         grown: dict[int, list[JobT]] = {}
@@ -232,6 +234,24 @@ class UserLines(Generic[JobT]):
 
     def take(self) -> JobT | None:
         """The next job, which is no longer in the lines then; None where there is none."""
+        if (entry := self._front()) is None:
+            return None
+        _, _, _, _, _, at, _, _, jobs = entry
+        self._go_on(entry, at)
+        return jobs[at - 1]
+
+    def pass_by(self, is_hopeless: Callable[[JobT], bool]) -> None:
+        """Take the next jobs as long as that is true of them. A user's are looked at together."""
+        while (entry := self._front()) is not None:
+            _, _, _, _, _, at, size, _, jobs = entry
+            end = at - 1
+            while end < size and is_hopeless(jobs[end]):
+                end += 1
+            if end < at:
+                return
+            self._go_on(entry, end)
+
+    def _front(self) -> _Entry[JobT] | None:
         heap, shares = self._heap, self.shares.of
         while heap:
             rank, is_later, share, since, id, at, size, user, jobs = heap[0]
@@ -242,13 +262,17 @@ class UserLines(Generic[JobT]):
                     heapreplace(heap, (rank, is_later, share, since, id, at, size, user, jobs))
                     continue
                 self.overdue.add(id)
-            if at < size:
-                after = jobs[at]
-                heapreplace(heap, (rank, is_later, share, after.since, after.id, at + 1, size, user, jobs))
-            else:
-                heappop(heap)
-            return jobs[at - 1]
+            return heap[0]
         return None
+
+    def _go_on(self, entry: _Entry[JobT], at: int) -> None:
+        """Let the front of the line, which is ``entry``, be its job at this place."""
+        rank, is_later, share, _, _, _, size, user, jobs = entry
+        if at < size:
+            after = jobs[at]
+            heapreplace(self._heap, (rank, is_later, share, after.since, after.id, at + 1, size, user, jobs))
+        else:
+            heappop(self._heap)
 
 
 class PlacesInLine(Generic[JobT]):

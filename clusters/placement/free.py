@@ -221,7 +221,7 @@ class FreeNodes(Shelves):
         """Goes from the tightest group on; in each only the first node is looked for, and only when its turn comes."""
         self._effort -= len(groups)
         groups = [group for group in groups if group[0].node.dedicated_to == owner and group[0].has_room(demand)]
-        for group in sorted(groups, key=_tightness) if len(groups) > 1 else groups:
+        for group in sorted(groups, key=lambda group: _tightness(group[0], demand)) if len(groups) > 1 else groups:
             for free in group:
                 name = free.node.name
                 if is_of_tier(name) and name not in used and free.has_ports(demand.ports):
@@ -277,9 +277,12 @@ def _runs(demands: Sequence[Demand]) -> list[Sequence[Demand]]:
     return [list(run) for _, run in groupby(demands, asked_of_node)]
 
 
-def _tightness(group: list[FreeNode]) -> tuple[int, int, str]:
-    free = group[0]
-    return free.cpus, free.memory_mb, free.node.name
+def _tightness(free: FreeNode, demand: Demand) -> tuple[int, int, int, str]:
+    """First the nodes on which the GPUs that are left have as many cores each as before, or lose the fewest: GPUs
+    without cores are of use to nobody. Of these the fullest."""
+    gpus = len(free.gpus)
+    lost = demand.cpus * gpus - free.cpus * demand.gpus if gpus > demand.gpus else 0
+    return max(0, lost), free.cpus, free.memory_mb, free.node.name
 
 
 def _size(demand: Demand) -> tuple[int, int, int, bool]:

@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import re
+import threading
+import webbrowser
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
+from queue import Queue
 from typing import Any
 
+import httpx
 import pytest
 from click.testing import CliRunner, Result
+from django.contrib.sessions.models import Session
 from django.utils import timezone
+from playwright.sync_api import expect
 
-from base.accounts import tokens
-from base.models import ApiToken, User
+from base.accounts import callers, tokens
+from base.models import ApiToken, AuditEvent, Ticket, User
 from client import account
+from client.commands import browser as signing_in
 from client.errors import PortalAway
 from client.main import main
 from client.transport import Transport
 from jobs.models import Job
+from tests.helpers import LIMIT
+from tests.pages.conftest import Tab, session_of
 from tests.submitting import submitted
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -103,3 +116,82 @@ def test_a_submission_that_breaks_off_is_there_with_its_folder_or_not_at_all(
     assert (f"alice~{name} was submitted" if arrives else "It broke off.") in done.stderr
     kept = does(token, "cp", f"store:/users/alice/code/{name}/project/train.py", str(tmp_path))
     assert kept.exit_code == (0 if arrives else 66), kept.stderr
+
+
+def yes(answer: Callable[[str], Any]) -> Callable[[str], bool]:
+    """What takes the place of ``webbrowser.open``."""
+
+    def opened(page: str) -> bool:
+        threading.Thread(target=answer, args=(page,), daemon=True).start()
+        return True
+
+    return opened
+
+
+def test_somebody_signs_in_by_the_page_and_only_the_command_that_asked_gets_the_token(
+    does: Does, site: str, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: dict[str, Any] = {}
+    known = httpx.Client(cookies={"longshore": session_of(alice)}, headers={"Referer": site}, timeout=LIMIT)
+
+    def says_yes(page: str) -> None:
+        asked = seen["asked"] = known.get(page)
+        fields = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', asked.text))
+        seen["answer"] = known.post(page.partition("?")[0], data=fields, follow_redirects=False)
+        seen["shown"] = known.get(seen["answer"].headers["Location"])
+
+    monkeypatch.setattr(webbrowser, "open", yes(says_yes))
+    monkeypatch.setenv("BROWSER", "any")
+    done = does("", "login", site)
+    assert done.exit_code == 0 and f"Signed in to {site} as alice" in done.stderr, done.stderr
+    kept = json.loads(account.account_file().read_text())["token"]
+    assert tokens.user_of(kept) == alice and kept not in done.output
+    assert "Sign in longshore on this machine as alice?" in seen["asked"].text
+    listens = seen["answer"].headers["Location"].partition("/?code=")[0]
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+", listens)
+    assert f"form-action 'self' {listens};" in seen["asked"].headers["Content-Security-Policy"]
+    assert "has your answer" in seen["shown"].text
+    assert AuditEvent.objects.filter(action="token made", actor="alice").count() == 1
+
+
+def test_a_code_is_worth_nothing_without_the_secret_or_a_second_time(site: str, alice: User) -> None:
+    verifier = "v" * 43
+    challenge = hashlib.sha256(verifier.encode()).hexdigest()
+    credential = f"session:{session_of(alice)}"
+
+    def asked(code: str, secret: str) -> int:
+        return httpx.post(f"{site}/api/v1/token/code", json={"code": code, "verifier": secret}).status_code
+
+    codes = [callers.issue_ticket(credential, f"/token/code/{challenge}") for _ in range(3)]
+    assert asked(codes[0], "w" * 43) == 400
+    assert [asked(codes[0], verifier), asked(codes[0], verifier)] == [200, 400]
+    Ticket.objects.update(expires_at=timezone.now())
+    assert asked(codes[1], verifier) == 400
+    other = callers.issue_ticket(credential, "/terminal/alice/train/worker/0")
+    assert asked(other, verifier) == 400
+    Session.objects.all().delete()
+    assert asked(callers.issue_ticket(credential, f"/token/code/{challenge}"), verifier) == 400
+
+
+def test_the_page_is_for_who_is_signed_in_and_leads_to_their_own_machine_alone(site: str, alice: User) -> None:
+    page, fields = f"{site}/account/command", {"port": "50000", "challenge": "a" * 64}
+    assert httpx.get(page, params=fields).headers["Location"].startswith("/login?next=/account/command")
+    signed_in = httpx.Client(cookies={"longshore": session_of(alice)}, headers={"Referer": site}, timeout=LIMIT)
+    assert signed_in.post(page, data=fields).status_code == 403, "without the form's token"
+    for wrong in ({"port": "80"}, {"port": "50000@evil.example"}, {"port": "70000"}, {"challenge": "a"}, {"port": ""}):
+        assert signed_in.get(page, params={**fields, **wrong}).status_code == 400
+    assert not Ticket.objects.exists()
+
+
+def test_a_real_browser_takes_the_code_to_the_command(
+    tab: Callable[..., Tab], site: str, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: Queue[str] = Queue()
+    monkeypatch.setattr(webbrowser, "open", opened.put)
+    with ThreadPoolExecutor(1) as thread:
+        made = thread.submit(signing_in.token, Transport(account.PortalAccount(site)), print)
+        page = tab(alice).page
+        page.goto(opened.get(timeout=LIMIT))
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.get_by_text("longshore has your answer")).to_be_visible()
+        assert tokens.user_of(made.result(LIMIT)) == alice

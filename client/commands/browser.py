@@ -16,19 +16,24 @@ from ..errors import NotSignedIn
 from ..transport import Transport
 
 SECONDS = 300.0  # that somebody may take to say yes
+SIGNS = 6  # of the hash, which page and command show
 _PAGE = b"<!doctype html><title>longshore</title><p>longshore has your answer. You can close this page."
 
 
-class _Listener(http.server.HTTPServer):
+class _Listener(http.server.ThreadingHTTPServer):
+    """With threads, since a browser opens connections in advance on which it may say nothing."""
+
+    challenge = ""
     code: str | None = None
-    timeout = 1.0
+    timeout = 0.2
 
 
 class _Answers(http.server.BaseHTTPRequestHandler):
     server: _Listener
 
     def do_GET(self) -> None:
-        code = parse_qs(urlsplit(self.path).query).get("code")
+        asked = urlsplit(self.path)
+        code = parse_qs(asked.query).get("code") if asked.path == f"/{self.server.challenge}" else None
         self.send_response(200 if code else 404)
         self.send_header("Content-Type", "text/html")
         self.send_header("Referrer-Policy", "no-referrer")
@@ -50,9 +55,10 @@ def token(transport: Transport, tell: Callable[[str], None], seconds: float = SE
     """Open the page, and return the token of who says yes there. Raises ClientError."""
     verifier = secrets.token_urlsafe(48)
     with _Listener(("127.0.0.1", 0), _Answers) as listener:
-        asked = {"port": listener.server_port, "challenge": hashlib.sha256(verifier.encode()).hexdigest()}
+        listener.challenge = hashlib.sha256(verifier.encode()).hexdigest()
+        asked = {"port": listener.server_port, "challenge": listener.challenge}
         page = f"{transport.account.url}/account/command?{urlencode(asked)}"
-        tell(f"Say yes at {page}")
+        tell(f"Say yes in the browser if it shows {listener.challenge[:SIGNS]}: {page}")
         webbrowser.open(page)
         until = time.monotonic() + seconds
         while listener.code is None:

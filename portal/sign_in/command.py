@@ -3,7 +3,8 @@
 As in RFC 8252 and 7636. The command listens on 127.0.0.1 and opens the page with its port and the hash of a secret that
 it has made. Who says yes there sends it a code, which opens once, within TICKET_SECONDS, and with that secret alone. So
 the link of somebody else gives them nothing, since the code goes to the machine of who says yes; and who sees a code
-cannot use it.
+cannot use it. For a link of who shares that machine, page and command show the same sign. A code leads to the path that
+only the command and the page know, so no other page of the browser can answer in its place.
 """
 
 from __future__ import annotations
@@ -24,7 +25,6 @@ from base.core.errors import BadRequest
 from base.core.words import whole
 from portal.shared.api.bodies import V1Body, read
 from portal.shared.api.v1 import V1View
-from portal.shared.callers import credential_of
 from portal.shared.confirm import ask_to_confirm, question
 from portal.shared.guard import own_form
 from portal.shared.middleware import allow_form_to
@@ -33,6 +33,7 @@ from portal.sign_in.api import TokenAnswer, told
 from portal.sign_in.passwords import issue_token
 
 SECONDS = 604_800  # that the token is valid
+SIGNS = 6  # of the challenge, for comparing
 _CHALLENGE = re.compile(r"[0-9a-f]{64}")
 
 
@@ -50,10 +51,13 @@ def let_in(request: HttpRequest) -> HttpResponse:
         raise BadRequest("This page is opened by longshore login. Begin it again there.")
     listens = f"http://127.0.0.1:{port}"
     if request.method == "POST":
-        return redirect(f"{listens}/?code={issue_ticket(credential_of(request), _opens(challenge))}")
+        # Not by a token that the request may show as well: it may have fewer scopes, or a shorter life.
+        code = issue_ticket(f"session:{request.session.session_key}", _opens(challenge))
+        return redirect(f"{listens}/{challenge}?code={code}")
     title = f"Sign in longshore on this machine as {user_of(request).username}?"
     effect = (
-        "It gets a token for 7 days that may do all that you may. Say yes only if you have just begun longshore login."
+        "It gets a token for 7 days that may do all that you may. Say yes only if you have just begun longshore login, "
+        f"and it shows {challenge[:SIGNS]}."
     )
     fields = {"port": str(port), "challenge": challenge}
     answer = ask_to_confirm(

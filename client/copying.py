@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from .account import PortalAccount
 from .errors import ClientError, NotAllowed, NotCopied, NotSignedIn, NotThere, PortalAway, Taken, WrongConfig
@@ -30,7 +31,14 @@ _OURS: tuple[tuple[type[errors.PaiFsError], type[ClientError]], ...] = (
 
 
 def copy(
-    account: PortalAccount, source: str, target: str, *, force: bool = False, missing: bool = False, quiet: bool = True
+    account: PortalAccount,
+    source: str,
+    target: str,
+    *,
+    force: bool = False,
+    missing: bool = False,
+    checksum: bool = False,
+    quiet: bool = True,
 ) -> CopyTotals:
     """Like ``cp -r``: into the target where that is a folder, else under its name; ``source/*`` is what is in it."""
     account.user  # noqa: B018 - it raises where nobody is signed in
@@ -45,6 +53,7 @@ def copy(
         into=target.endswith("/"),
         force=force,
         missing=missing,
+        checksum=checksum,
         quiet=quiet,
     )
 
@@ -68,13 +77,22 @@ def copied(
     into: bool = False,
     force: bool = False,
     missing: bool = False,
+    checksum: bool = False,
     quiet: bool = True,
 ) -> CopyTotals:
     bar = QuietBar() if quiet else ProgressBar()
     try:
         with in_our_words():
             return copying.copy(
-                source, target, contents=contents, recursive=True, force=force, progress=bar, into=into, missing=missing
+                source,
+                target,
+                contents=contents,
+                recursive=True,
+                force=force,
+                progress=bar,
+                into=into,
+                missing=missing,
+                checksum=checksum,
             )
     finally:
         bar.clear()
@@ -106,22 +124,38 @@ class QuietBar(ProgressBar):
 
 class PackedFolder(LocalSide):
     """A folder as it goes along with a job: without what ``.longshoreignore`` leaves out, or where there is none the
-    ``.gitignore``, and without what nobody wants there. ``left`` counts that."""
+    ``.gitignore``, and without what nobody wants there. ``left`` counts that. As with git a ``.longshoreignore`` holds
+    below its folder, and the nearest that says something of a file wins."""
 
     def __init__(self, path: str) -> None:
-        super().__init__(path)
         from pathspec import GitIgnoreSpec
 
-        rules = next((file for name in RULES if (file := Path(path, name)).is_file()), None)
-        lines = rules.read_text(errors="replace").splitlines() if rules else []
-        try:
-            self._spec = GitIgnoreSpec.from_lines([*lines, *NEVER])
-        except ValueError as error:
-            raise WrongConfig(f"{rules} cannot be read: {error}") from None
+        super().__init__(path)
+        self._never = GitIgnoreSpec.from_lines(NEVER)
+        top = next((name for name in RULES if Path(path, name).is_file()), RULES[0])
+        self._specs = {"": self._read(Path(path, top))}
         self.left = 0
 
     def _look(self, name: str, above: frozenset[tuple[int, int]], found: FoundFiles) -> tuple[int, int] | None:
-        if self._spec.match_file(f"{name}/" if self._at(name).is_dir() else name):
+        if self._is_left_out(name):
             self.left += 1
             return None
         return super()._look(name, above, found)
+
+    def _is_left_out(self, name: str) -> bool:
+        asked = f"{name}/" if self._at(name).is_dir() else name
+        folder, says = name, None
+        while folder and says is None:
+            folder = folder.rpartition("/")[0]
+            if folder not in self._specs:
+                self._specs[folder] = self._read(self._at(folder) / RULES[0])
+            says = self._specs[folder].check_file(asked[len(folder) :].lstrip("/")).include
+        return bool(says) or self._never.match_file(asked)
+
+    def _read(self, rules: Path) -> Any:
+        from pathspec import GitIgnoreSpec
+
+        try:
+            return GitIgnoreSpec.from_lines(rules.read_text(errors="replace").splitlines() if rules.is_file() else [])
+        except ValueError as error:
+            raise WrongConfig(f"{rules} cannot be read: {error}") from None

@@ -38,6 +38,7 @@ from portal.reports.api import Forecasts, Timeline, Usage
 from portal.rewind.api import Rewind
 from portal.shared.api.v1 import V1View
 from portal.sign_in.api import AuthnInfo, TokenView
+from portal.sign_in.command import TokenOfCode
 from portal.sweeps.api import OneSweep, SweepExecutionType, Sweeps, ValidateSweep
 from portal.terminal.api import TerminalTicket
 from portal.users.api import (
@@ -72,6 +73,7 @@ _PAGE = "services/<str:role>/<int:index>/<str:label>"
 
 _sign_in = [
     path("token", TokenView.as_view()),
+    path("token/code", TokenOfCode.as_view()),
     path("authn/info", AuthnInfo.as_view()),
     path("authn/basic/login", TokenView.as_view()),
 ]

@@ -83,6 +83,7 @@ from portal.shared import old_addresses
 from portal.shared.live.page import LivePage
 from portal.shared.live.stream import page_stream
 from portal.shared.look.context import choose_theme
+from portal.sign_in.command import let_in
 from portal.sign_in.providers import begin_sign_in, end_sign_in
 from portal.sign_in.rules import remove_rule, rule_page, sign_in_page
 from portal.sign_in.views import login, logout
@@ -133,6 +134,7 @@ urlpatterns: list[URLPattern] = [
     path("account", account),
     path("account/sign-in/<int:identity_id>/unlink", unlink),
     path("account/sign-in/<str:name>/link", link_directory),
+    path("account/command", let_in),
     path("account/tokens", tokens),
     path("account/tokens/<int:token_id>/revoke", revoke_token),
     path("account/tokens/clients/revoke", revoke_sign_ins),

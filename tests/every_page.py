@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
+from urllib.parse import urlencode
 
 from django.core.files.base import ContentFile
 from django.utils import timezone
@@ -78,6 +79,7 @@ _CHANNEL = "account/notices/channels/<str:channel>"
 _ADDED = {"action": "add", "username": "eve", "password": PASSWORD, "role": "user", "active": "1"}
 _SOCKET = {"name": "spare", "kind": "unix", "socket": "/spare", "network": "host", "port_from": "30000"}
 _SOCKET |= {"port_to": "39999", "address": "10.0.0.9", "cpus": "4", "memory": "4096", "action": "add"}
+_COMMAND = {"port": "50000", "challenge": "a" * 64}
 _TOKEN = {"name": "new", "days": "30", "scope": "jobs:read"}
 _AGAIN = {"change": json.dumps({"gpuNumber": 0, "maxRunSeconds": 60})}
 _WEB = {"role": "worker", "index": "0", "label": "web"}
@@ -100,6 +102,7 @@ PAGES: dict[str, Page] = {
     "account/tokens": Page(SIGNED_IN, Form(SIGNED_IN, _TOKEN)),
     "account/tokens/<int:token_id>/revoke": Page(OWNER, Form(OWNER)),
     "account/tokens/clients/revoke": Page(SIGNED_IN, Form(OWNER, {"client": "laptop"})),
+    "account/command": Page(NOBODY, Form(SIGNED_IN, _COMMAND), asked={f"?{urlencode(_COMMAND)}": SIGNED_IN}),
     "account/keys": Page(SIGNED_IN, Form(SIGNED_IN, {"key": _KEY})),
     "account/keys/<int:key_id>/remove": Page(OWNER, Form(OWNER)),
     "notices": Page(SIGNED_IN, Form(OWNER | {"auditor"}, {"up_to": "999999"})),

@@ -95,15 +95,22 @@ def _channel(topic: Topic) -> str:
 
 
 def sockets_folder(name: str) -> Path:
-    """A folder for sockets of one kind. Its path is short, since that of a socket may have 107 bytes at most."""
-    folder = settings.HOME / "run" / name
+    """A folder for sockets of one kind."""
+    return private.folder("LONGSHORE_HOME", _place(name))  # in /tmp another user could have made it
+
+
+def _place(name: str) -> Path:
+    """Its path is short, since that of a socket may have 107 bytes at most."""
+    folder: Path = settings.HOME / "run" / name
     if len(str(folder)) > 60:
         short = f"longshore-{os.getuid()}-{uuid.uuid5(uuid.NAMESPACE_URL, str(folder)).hex[:12]}"
         folder = Path(tempfile.gettempdir(), short)
-    return private.folder("LONGSHORE_HOME", folder)  # in a folder that all users write another user could have made it
+    return folder
 
 
 def _send(topic: Topic) -> None:
+    if not _place(_FOLDER).exists():  # nobody has listened yet
+        return
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
         sender.setblocking(False)
         folder = str(sockets_folder(_FOLDER))

@@ -18,16 +18,19 @@ from .output import answer, say, table
 @click.option("--user", help="Sign in with the password of this user.")
 @click.option("--token", help="Keep this token of the page API tokens; - reads it from standard input.")
 def login(url: str | None, user: str | None, token: str | None) -> None:
-    """Sign in to a portal, once: by a token, or by the password for a token of 7 days.
+    """Sign in to a portal, once: on its page in your browser, or by a password, for a token of 7 days; or by a token.
 
-    Only you can read the file it is kept in. LONGSHORE_URL and LONGSHORE_TOKEN win over it; the password is asked for,
-    or is LONGSHORE_PASSWORD.
+    Only you can read the file it is kept in. LONGSHORE_URL and LONGSHORE_TOKEN win over it; the password is asked for
+    where there is no browser, or is LONGSHORE_PASSWORD.
     """
     from ..transport import Transport
+    from . import browser
 
     known = account.load(url or "", "-") if url or os.environ.get("LONGSHORE_URL") else account.load()
     where = known.url
-    if token is None:
+    if token is None and not user and browser.is_there():
+        token = browser.token(Transport(account.PortalAccount(where)), say)
+    elif token is None:
         user = user or click.prompt("User", err=True)
         password = os.environ.get("LONGSHORE_PASSWORD") or click.prompt("Password", hide_input=True, err=True)
         body = {"username": user, "password": password, "expiration": 604_800}

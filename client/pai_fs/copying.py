@@ -8,7 +8,6 @@ leaves nothing.
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import threading
 import time
@@ -18,6 +17,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from . import together
+from .checksums import is_same, sha1
 from .errors import (
     CheckFailed,
     GaveUp,
@@ -81,6 +81,9 @@ class _Job:
     def there(self) -> str:
         return f"{self.target.path.rstrip('/')}/{self.name}"
 
+    def is_same(self) -> bool:
+        return is_same(self.source, self.file.name, self.target, self.name, self.file.size)
+
 
 def copy(
     source: Location,
@@ -92,11 +95,12 @@ def copy(
     progress: CopyProgress,
     into: bool = False,
     missing: bool = False,
+    checksum: bool = False,
 ) -> CopyTotals:
     """Like ``cp``: into ``target`` if it is a folder, else under that name. ``contents``: only what is in the folder,
     and ``recursive`` takes the folders among it. ``into``: the target is a folder, also if it must be made. What of a
     folder cannot be copied is noted and left out. ``missing``: what is there already, as long as here, is not copied
-    again."""
+    again. ``checksum``: nor is what has the same content, and what was copied is compared."""
     refuse_same_side(source, target)
     kind = source.is_dir()
     if kind is None:
@@ -110,17 +114,19 @@ def copy(
         raise WrongUsage(f"{source.path} has folders in it, as {min(found.folders)}; use -r.")
     folders, jobs = _folder(source, target, contents, found) if kind else ([], [_single(source, target, found, into)])
     _tell(found, progress)
-    if missing:
+    if missing or checksum:
         there, force = _there(jobs), True
-        jobs = [job for job in jobs if (has := _found(there, job.name)) is None or has.size != job.file.size]
+        jobs = [job for job in jobs if not _is_there(job, there, checksum)]
     total = sum(job.file.size for job in jobs)
     progress.begin(total)
     gone = _work(jobs, progress, source, target, folders, force)
     went_away = [f"{source.path_of(job.file.name)} (it went while the others were copied)" for job in gone]
     _tell_left_out(went_away, progress)
-    return CopyTotals(
-        len(jobs) - len(gone), total - sum(job.file.size for job in gone), len(found.left_out) + len(gone)
-    )
+    for job in jobs if checksum else ():
+        if job not in gone and not job.is_same():
+            raise CheckFailed(f"{job.there} has not the content of {source.path_of(job.file.name)}.")
+    copied = total - sum(job.file.size for job in gone)
+    return CopyTotals(len(jobs) - len(gone), copied, len(found.left_out) + len(gone))
 
 
 def _tell_left_out(told: list[str], progress: CopyProgress) -> None:
@@ -214,6 +220,11 @@ def _there(jobs: list[_Job]) -> _There:
 def _found(there: _There, name: str) -> ThereFile | None:
     folder, _, base = name.rpartition("/")
     return there.get(folder, {}).get(base)
+
+
+def _is_there(job: _Job, there: _There, checksum: bool) -> bool:
+    has = _found(there, job.name)
+    return has is not None and has.size == job.file.size and (not checksum or job.is_same())
 
 
 def _refuse(jobs: list[_Job], there: _There, *, may_replace: bool) -> None:
@@ -382,13 +393,6 @@ class _Worker:
             sent.append(len(piece))
             done += len(piece)
             self._progress.at(job.name, done)
-
-
-def sha1(pieces: Iterator[bytes]) -> hashlib._Hash:
-    digest = hashlib.sha1(usedforsecurity=False)
-    for piece in pieces:
-        digest.update(piece)
-    return digest
 
 
 def _check(job: _Job, found: int | None) -> None:

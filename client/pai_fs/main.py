@@ -13,8 +13,9 @@ from dataclasses import replace
 from datetime import datetime
 
 from .bar import ProgressBar
+from .checksums import sha1
 from .config import NAMENODE_PORT, Config, config_file, configure, is_configured, load
-from .copying import copy, sha1
+from .copying import copy
 from .errors import LeftOut, NoSuchPath, NotEmpty, PaiFsError, Unreachable, WrongUsage
 from .places import SCHEME, place, store_path
 from .remote import Remote, RemoteEntry

@@ -318,6 +318,9 @@ class RemotePlace:
     def read(self, name: str, offset: int, most: int | None) -> Iterator[bytes]:
         return self._remote.read(self._at(name), offset, most)
 
+    def checksum(self, name: str) -> tuple[int, str]:
+        return self._remote.checksum(self._at(name))
+
     def start(self, name: str) -> None:
         self._remote.create(self._at(name), ())
 

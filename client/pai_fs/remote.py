@@ -85,6 +85,11 @@ class Remote:
             raise PaiFsError(f"The server names impossible files in {path}.")
         return [_entry(f"{base}/{row['pathSuffix']}" if row["pathSuffix"] else path, row) for row in rows]
 
+    def checksum(self, path: str) -> tuple[int, str]:
+        """How many pieces a block of it has, 0 for a file of one, and its MD5 over them (``checksums``)."""
+        told = self._ask("GET", path, "GETFILECHECKSUM")["FileChecksum"]
+        return int(told["algorithm"].partition("MD5-of-")[2].partition("MD5")[0]), str(told["bytes"])[-32:]
+
     def mkdirs(self, path: str) -> None:
         self._ask("PUT", path, "MKDIRS")
 

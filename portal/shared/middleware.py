@@ -30,6 +30,11 @@ def allow_styles(response: HttpResponseBase, nonce: str) -> None:
     response.headers["Content-Security-Policy"] = f"{_CSP}; style-src 'self' 'nonce-{nonce}'"
 
 
+def allow_form_to(response: HttpResponseBase, origin: str) -> None:
+    """Let the answer to the form of this page lead there."""
+    response.headers["Content-Security-Policy"] = _CSP.replace("form-action 'self'", f"form-action 'self' {origin}")
+
+
 _COMPRESSED = ("text/html", "application/json", "application/schema+json")
 _NO_GZIP = re.compile(r"\bgzip\s*;\s*q=0(\.0*)?\s*(,|$)", re.IGNORECASE)  # Django takes it for a wish
 

@@ -12,6 +12,7 @@ from rest_framework.response import Response
 from typing_extensions import TypedDict  # pydantic reads no other before Python 3.12
 
 from base.core.values import V1Answer
+from base.models import User
 from portal.shared.api.bodies import Password, V1Body, V1Matches, WholeNumber, read
 from portal.shared.api.openapi import errors
 from portal.shared.api.v1 import V1View
@@ -41,14 +42,16 @@ class TokenView(V1View):
     )
     def post(self, request: Request) -> Response:
         body = read(TokenRequest, request)
-        user, token = make_token(request._request, body.username, body.password, body.expiration)
-        answer: TokenAnswer = {
-            "user": user.username,
-            "token": token,
-            "admin": user.is_admin,
-            "hasGitHubPAT": user.has_github_pat,
-        }
-        return Response(answer)
+        return Response(told(*make_token(request._request, body.username, body.password, body.expiration)))
+
+
+def told(user: User, token: str) -> TokenAnswer:
+    return {
+        "user": user.username,
+        "token": token,
+        "admin": user.is_admin,
+        "hasGitHubPAT": user.has_github_pat,
+    }
 
 
 class SignIn(V1Answer):

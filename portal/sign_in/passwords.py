@@ -60,10 +60,15 @@ def link_directory(request: HttpRequest, user: User, name: str, username: str, p
 
 def make_token(request: HttpRequest, username: str, password: str, seconds: int) -> tuple[User, str]:
     user = check_password(request, username, password)
+    return user, issue_token(request, user, seconds)
+
+
+def issue_token(request: HttpRequest, user: User, seconds: int) -> str:
+    """One without a name, for the client that sent the request."""
     client = client_of(request)
     token = tokens.issue(user, seconds, client=client)
     audit.record(user.username, "token made", data={"seconds": seconds, "client": client})
-    return user, token
+    return token
 
 
 def client_of(request: HttpRequest) -> str:

@@ -22,6 +22,7 @@ from tests.helpers import LIMIT, until
 
 IMAGE = ("--image", "longshore/sample:1", "--memory", "100m")
 ENDS = "for i in 1 2 3; do echo step $i; done; echo warned >&2; cat data/in.txt; exit 3\n"
+_begun: list[subprocess.Popen[str]] = []
 GOES_ON = "echo began; while :; do sleep 0.2; done\n"
 
 
@@ -72,7 +73,8 @@ class Laptop:
         return json.loads(self.does(*arguments, "--json").stdout)
 
     def begins(self, *arguments: str, **env: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
+        """``stop_all_of`` ends it too, where a test that fails leaves it running."""
+        begun = subprocess.Popen(
             [self.program, *arguments],
             env={**self.environment, "PYTHONUNBUFFERED": "1", **env},
             cwd=self.project,
@@ -81,6 +83,8 @@ class Laptop:
             stdin=subprocess.DEVNULL,
             text=True,
         )
+        _begun.append(begun)
+        return begun
 
 
 def laptop_of(portal: Portal, home: Path) -> Laptop:
@@ -128,6 +132,9 @@ def _add_needs(of: Distribution, packages: Path, done: set[str]) -> None:
 
 
 def stop_all_of(portal: Portal) -> None:
+    while _begun:
+        with _begun.pop() as each:
+            each.kill()
     for job in portal.get("/jobs"):
         if job["state"] in ("WAITING", "RUNNING"):
             portal.http.put(f"/user/{job['username']}/jobs/{job['name']}/executionType", json={"value": "STOP"})

@@ -49,6 +49,9 @@ NOT_RUN = {
     " tests/api/test_job_logs.py asks so",
     "curl http://127.0.0.1:9186/api/v1/user/mira/jobs/train/ssh": "a job that runs, on an address of its own;"
     " tests/acceptance/test_files_and_ssh.py logs in so",
+    "pip install http://portal.lab:9186/clients/longshore": "jobs with GPUs; test_first_day.py and"
+    " test_command_inside.py, beside this one, have the wheel installed and send each of these commands",
+    "import longshore": "the same; tests/acceptance/test_command.py does it with a job that its node has room for",
     "curl -X POST http://127.0.0.1:9186/api/v1/cluster/replay": "a day that was; tests/api/test_replay.py sends such",
 }
 

@@ -6,6 +6,7 @@ That an answer has no other fields is what the client asks of each (tests/docume
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from collections.abc import Callable, Iterator
@@ -19,8 +20,9 @@ from django.db import transaction
 from django.utils import timezone
 from pydantic import BaseModel
 
+from base.accounts import tokens
 from base.core.values import milliseconds
-from base.models import User
+from base.models import ApiToken, Ticket, User
 from clusters import models
 from clusters.appointments import services as appointments
 from clusters.engines import schemes
@@ -74,6 +76,7 @@ SENT: dict[str, Any] = {
     "POST /jobs/stop": {"jobs": ["runs", "over"]},
     "PUT /jobs/{job}": NEW,
     "POST /token": {"username": "alice", "password": PASSWORD},
+    "POST /token/code": {"code": "code", "verifier": "v" * 43},
     "POST /authn/basic/login": {"username": "alice", "password": PASSWORD},
     "POST /user": {"username": "eve", "password": PASSWORD},
     "PUT /user": {"username": "eve", "password": PASSWORD, "modify": False},
@@ -150,6 +153,10 @@ def busy(alice: User, bob: User, admin: User, settings: Any, tmp_path: Path, mon
     monkeypatch.setattr(why, "SECONDS", LIMIT)
     monkeypatch.setattr(ssh, "logins", lambda *_: [Login("worker-0", "container_1", "10.0.0.1", 2222, "n1", True)])
     now = timezone.now()
+    opens = f"/token/code/{hashlib.sha256(b'v' * 43).hexdigest()}"
+    credential = f"token:{tokens.hash_of(tokens.issue(alice, 3600))}"
+    code = ApiToken.hash_id("code")
+    Ticket.objects.create(id_hash=code, path=opens, credential=credential, expires_at=now + timedelta(hours=1))
     a_past()
     VirtualCluster.objects.create(name="vision", capacity=10, max_capacity=20)
     cluster = Cluster(alice, Clock())

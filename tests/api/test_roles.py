@@ -34,7 +34,7 @@ from tests.http import ApiClient, written
 
 pytestmark = pytest.mark.django_db
 # What those who may not do more may still do with the API: sign in, and what is their own.
-EVERYBODY = {"POST /token", "POST /authn/basic/login"}
+EVERYBODY = {"POST /token", "POST /token/code", "POST /authn/basic/login"}
 OWN = {"POST /jobs", "PUT /jobs/{job}", "POST /sweeps"}
 OF_MANAGERS = {"PUT /virtual-clusters/{vc}/status"}
 OF_OWN_TABLES = re.compile(r"auditevent|apitoken|django_session|axes_|last_login|portal_ticket")

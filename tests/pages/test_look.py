@@ -71,6 +71,7 @@ PAGES = [
     "/nodes/gpu-02",
     "/nodes/gpu-04-of-a-rather-long-name-in-rack-12",
     "/account",
+    f"/account/command?port=50000&challenge={'a' * 64}",
     "/guides",
     "/guides/use/ending",
 ]

@@ -25,8 +25,7 @@ from jobs.planning.queue.free import FreeInRound
 from jobs.planning.queue.idling.rule import Idling
 from jobs.planning.queue.lines import Queue, VcQueue
 from jobs.planning.queue.next_capacity import NextCapacity, owners_in_the_way, room_to_come
-from jobs.planning.queue.no_room import NoRoom
-from jobs.planning.queue.places import could_be_below, place, place_as_owner, place_within
+from jobs.planning.queue.places import ShapesWithoutRoom, could_be_below, place, place_as_owner, place_within
 from jobs.planning.queue.reservations import Reservation, end_of_guest, leaves_in_time
 from jobs.planning.queue.scene import JobT, Runner, Scene, as_owner
 from jobs.planning.queue.users.shares import BY_AGE
@@ -116,7 +115,7 @@ class _Round(Generic[JobT]):
             line.closed = line.quota.stopped
         self.free, self.reservations = FreeInRound(self.scene), queue.reservations
         self.latest: datetime | None = None  # of the moments at which the reserved room is likely free
-        self.no_room = NoRoom(queue, self.free)
+        self.no_room = ShapesWithoutRoom(queue, self.free)
 
     def turns(self) -> Iterator[Turn[JobT]]:
         heap = [self._entry(line) for line in self.lines.values()]

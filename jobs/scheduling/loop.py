@@ -364,8 +364,7 @@ class Scheduler:
 
 
 def freeze_garbage_collector() -> None:
-    """Let gc look at what is there, and then no more: rows that are known for hours, which would take it a fifth of a
-    second in the middle of some pass. Nearly all of it is freed without gc."""
+    """Let gc look once at what is there, and then no more: rows known for hours take it a fifth of a second."""
     gc.unfreeze()
     gc.collect()
     gc.freeze()

@@ -88,6 +88,7 @@ def test_it_places(case: str) -> None:
 HAS = {"images": frozenset({"lab/a:1"})}
 NO_GPUS, NO_PULL, NO_START = Mark("gpus", "No."), Mark("pull", "No.", "lab:5000"), Mark("start", "No.")
 
+FEW_AND_MANY_CORES = [node("n1", cpus=8, gpus="AAAA"), node("n2", cpus=32, gpus="AAAA")]
 PREFERENCES: dict[str, tuple[list[NodeView], list[Demand], str, list[str] | None]] = {
     "a node with the image comes first, however roomy": (
         [node("n1", cpus=2), node("n2", **HAS)],
@@ -115,18 +116,8 @@ PREFERENCES: dict[str, tuple[list[NodeView], list[Demand], str, list[str] | None
         ["n2", "n3", "n1"],
     ),
     "a gang stays whole or nothing": ([node("n1", cpus=1, **HAS)], gang(2, image="lab/a:1"), "", None),
-    "many cores leave the other GPUs theirs": (
-        [node("n1", cpus=8, gpus="AAAA"), node("n2", cpus=32, gpus="AAAA")],
-        gang(cpus=6, gpus=1),
-        "",
-        ["n2"],
-    ),
-    "few cores leave the node that has many": (
-        [node("n1", cpus=8, gpus="AAAA"), node("n2", cpus=32, gpus="AAAA")],
-        gang(cpus=2, gpus=1),
-        "",
-        ["n1"],
-    ),
+    "many cores leave the other GPUs theirs": (FEW_AND_MANY_CORES, gang(cpus=6, gpus=1), "", ["n2"]),
+    "few cores leave the node that has many": (FEW_AND_MANY_CORES, gang(cpus=2, gpus=1), "", ["n1"]),
     "the node that just refused comes last": ([node("n1", cpus=2), node("n2")], gang(), "n1", ["n2"]),
     "it comes last although it has the image": ([node("n1", **HAS), node("n2")], gang(image="lab/a:1"), "n1", ["n2"]),
     "with nothing else it is taken again": ([node("n1"), node("n2", cpus=1)], gang(cpus=2), "n1", ["n1"]),

@@ -32,7 +32,7 @@ from portal.webhdfs.messages import Request
 from portal.webhdfs.operations import respond
 from tests import builders
 from tests.cluster import Clock, Cluster
-from tests.helpers import in_gate
+from tests.helpers import in_gate, until
 from tests.http import Client
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -152,6 +152,8 @@ INSIDE = {
 
 
 def test_everybody_reads_everything_unless_that_is_set(api: Api, browse: Browse, job: Job, bob: User) -> None:
+    log = "/api/v1/user/alice/jobs/hello/taskRoles/worker/0/logs/stdout"
+    until(lambda: told(browse(bob), api(bob), [log]), what="the log to be followed, which a busy machine does later")
     assert told(browse(bob), api(bob), INSIDE) == INSIDE
 
 

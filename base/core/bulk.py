@@ -9,6 +9,7 @@ Django's ``raw``, 0.04 by ``first_row``), so the few reads that nearly every req
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache
@@ -18,7 +19,8 @@ from typing import Any, NamedTuple, TypeVar
 from django.core.exceptions import EmptyResultSet
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import JSONField, Model, QuerySet
+from django.db.models import DateTimeField, JSONField, Model, QuerySet
+from django.db.models.expressions import Col
 
 Row = Sequence[Any]
 M = TypeVar("M", bound=Model)
@@ -242,6 +244,12 @@ def _compiled(rows: QuerySet[Any, Any]) -> _Compiled:
     except EmptyResultSet:
         return _Compiled("", (), {})
     expressions = [column for column, *_ in compiler.select]
+    if compiler.connection.vendor == "sqlite":  # sqlite3 makes a moment of each value, a converter of each that differs
+        head, rest = query.split(" FROM ", 1)
+        for column, (sql, _), _ in compiler.select:
+            if isinstance(column, Col) and isinstance(column.target, DateTimeField):
+                head = head.replace(sql, f"CAST({sql} AS text)")
+        query = f"{head} FROM {rest}"
     return _Compiled(query, values, compiler.get_converters(expressions))
 
 
@@ -318,6 +326,13 @@ def own_version() -> Version | None:
     return version() if connections[DEFAULT_DB_ALIAS].vendor == "sqlite" else None
 
 
+_to_json = json.JSONEncoder().encode
+
+
+def _json_text(value: Any, _: object) -> str:
+    return _to_json(value)
+
+
 def _prepared(fields: Sequence[Any], rows: Iterable[Row], connection: BaseDatabaseWrapper) -> list[Row]:
     """The rows as the database takes them, column by column: most values are taken as they are."""
     prepared: list[Row] = []
@@ -325,6 +340,8 @@ def _prepared(fields: Sequence[Any], rows: Iterable[Row], connection: BaseDataba
     for field, values in zip(fields, zip(*rows, strict=True), strict=False):  # without rows there are no columns
         if isinstance(field, JSONField):
             adapt, encoder = connection.ops.adapt_json_value, field.encoder
+            if connection.vendor == "sqlite" and encoder is None:
+                adapt = _json_text  # type: ignore[assignment]  # the same with less work
             texts = list(map(repr, values))  # most of them are empty, or like many others
             made = {
                 text: None if value is None else adapt(value, encoder)

@@ -103,7 +103,7 @@ def turns(waiting: Sequence[JobT], scene: Scene[JobT], *, only_tried: bool = Fal
 
 def turns_in(queue: Queue[JobT], *, only_tried: bool) -> Iterator[Turn[JobT]]:
     """The turns of this queue, which has had none yet."""
-    return _Round(queue, only_tried).turns()
+    return _Round(queue, only_tried).turns() if queue.lines else iter(())
 
 
 class _Round(Generic[JobT]):

@@ -31,6 +31,8 @@ def judge(spec: JobSpec, tasks: Sequence[JudgedTask]) -> Decision | None:
     ``tasks`` are all of them: without the others nobody knows how it ended."""
     if len(tasks) != spec.total_tasks:
         raise LookupError(f"{len(tasks)} of {spec.total_tasks} tasks are there")
+    if not any(task.state in TASK_END_STATES for task in tasks):
+        return None
     for role in spec.task_roles:
         failed = _of(tasks, role.name, TaskState.FAILED)
         if role.min_failed_task_count is not None and len(failed) >= role.min_failed_task_count:

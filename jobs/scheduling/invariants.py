@@ -7,10 +7,12 @@ put right, with an Event; the rest is told, once, and counted in /healthz until 
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import is_
 
 import structlog
 from django.db import connection
@@ -25,6 +27,8 @@ from jobs.planning import exits
 from jobs.planning.lifecycle import TaskState, move_task
 
 log = structlog.get_logger()
+
+QUIET = 60.0  # seconds between two checks while nothing changes
 
 # Literals, not parameters: else SQLite uses no partial index (see jobs/scheduling/rows/stamps.py). Index: task_live.
 _LIVE = "t.state IN ('STARTING', 'RUNNING', 'STOPPING')"
@@ -75,6 +79,16 @@ class Checker:
         self.healed = 0  # since the process began
         self.broken = 0  # at the last check
         self._told: set[tuple[str, object]] = set()
+        self._seen: Sequence[object] = ()  # rows as a pass had read them at the last check
+        self._again_at = 0.0  # monotonic
+
+    def check_if_due(self, lease: Lease, now: datetime, seen: Sequence[object]) -> None:
+        """Check if jobs, tasks or what they hold, as a pass has ``seen`` them, are other objects than at the last
+        check, or that was QUIET ago: in a long queue it costs more than all passes that find nothing to do."""
+        if len(seen) == len(self._seen) and all(map(is_, seen, self._seen)) and time.monotonic() < self._again_at:
+            return
+        self.check(lease, now)
+        self._seen, self._again_at = seen, time.monotonic() + QUIET
 
     def check(self, lease: Lease, now: datetime) -> list[Breach]:
         """Put right what can be put right safely, report the rest, and return both. It is one transaction, in which

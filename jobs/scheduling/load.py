@@ -98,6 +98,11 @@ class WorldLoader:
         return self.ledger.registered() if self._is_old else self.ledger.known
 
     @property
+    def seen(self) -> tuple[object, object]:
+        """The rows of jobs and tasks and what they hold: other objects once anything in them is another."""
+        return self._rows, self.ledger.holds()
+
+    @property
     def _is_old(self) -> bool:
         """Whether anything may have changed since the last World was read."""
         is_other = self._pending is None or self._pending != self._version

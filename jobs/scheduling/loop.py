@@ -228,11 +228,7 @@ class Scheduler:
                     processes.record_heartbeat("scheduler", self._report())
 
     def _report(self) -> processes.Report:
-        threads = [
-            *([self._wake_thread] if self._wake_thread is not None else []),
-            *self.watch.threads(),
-            *self.clusters.threads(),
-        ]
+        threads = [*filter(None, [self._wake_thread]), *self.watch.threads(), *self.clusters.threads()]
         return processes.Report(
             threads=len(threads),
             late_threads=sorted(thread.name for thread in threads if thread.is_late()),
@@ -253,7 +249,7 @@ class Scheduler:
                 discard.order_due()
                 survey.order_due(timezone.now())
                 orders.ask_for_diagnoses(timezone.now())
-            self.invariants.check(self.lease, timezone.now())
+            self.invariants.check_if_due(self.lease, timezone.now(), self._loader.seen)
             self.clusters.keep_up()
         if time.monotonic() >= self._images_at and (nodes := self.watch.new_images()):
             self._images_at = time.monotonic() + IMAGES_EVERY

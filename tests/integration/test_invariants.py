@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from clusters.models import Allocation, Node
 from jobs.models import Attempt, Event, Job, Task
@@ -38,6 +40,30 @@ def test_there_is_nothing_to_find(cluster: Cluster) -> None:
     cluster.settle()
     assert check(cluster) == []
     assert (cluster.scheduler.invariants.healed, cluster.scheduler.invariants.broken) == (0, 0)
+
+
+def test_what_nobody_has_changed_is_not_checked_again_at_once(cluster: Cluster) -> None:
+    cluster.add_node(gpus=4)
+    running(cluster)
+    cluster.settle()
+    scheduler = cluster.scheduler
+
+    def statements() -> int:
+        with CaptureQueriesContext(connection) as captured:
+            scheduler.invariants.check_if_due(scheduler.lease, cluster.clock.now(), scheduler._loader.seen)
+        return len(captured)
+
+    assert statements() > 0
+    cluster.tick()
+    assert statements() == 0
+    Allocation.objects.filter(owner=str(Task.objects.earliest("id").pk)).delete()
+    cluster.tick()
+    assert statements() > 0
+    assert Event.objects.filter(kind="invariant.healed").count() == 1, "what a hand did is seen by the next pass"
+    cluster.tick()
+    assert (statements() > 0, statements()) == (True, 0), "and what was put right is looked at again"
+    scheduler.invariants._again_at = 0.0
+    assert statements() > 0
 
 
 def test_what_is_held_for_nobody_is_given_back(cluster: Cluster) -> None:

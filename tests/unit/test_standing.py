@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -113,3 +114,17 @@ def test_only_those_are_looked_at_again_whose_row_or_node_has_changed(looked_at:
     assert looked_at == [1, 2, 3, 2]
     plan(replace(one, live=[live[0], live[1], (replace(live[2][0], priority=1), live[2][1])]), standing=kept)
     assert sorted(looked_at[4:]) == [2, 3]
+
+
+@settings(max_examples=5, suppress_health_check=list(HealthCheck), deadline=None)
+@given(one=full_worlds())
+def test_a_pass_leaves_nothing_that_only_the_garbage_collector_frees(one: World) -> None:
+    kept = Standing()
+    plan(one, standing=kept)
+    gc.collect()
+    gc.disable()
+    try:
+        plan(one, standing=kept)
+        assert gc.collect() == 0
+    finally:
+        gc.enable()

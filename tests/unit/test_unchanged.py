@@ -159,7 +159,7 @@ def test_the_turns_of_a_full_cluster_are_worked_out_once_a_step(monkeypatch: pyt
         times.append(1)
         return iter(())
 
-    monkeypatch.setattr(planner, "turns", counted)
+    monkeypatch.setattr(planner, "turns_in", counted)
     one = world(now=START, waiting=[job(1, "WAITING")])
     still = plan(one).unchanged
     for part in (0.2, 0.5, 0.9):

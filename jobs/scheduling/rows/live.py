@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from django.conf import settings
@@ -29,6 +30,8 @@ from jobs.scheduling.rows import stamps
 
 _LIVE = frozenset(map(str, (JobState.WAITING, JobState.RUNNING)))
 _TIMES = ("changed_at", "ordered_at", "fact_at", "claimed_until", "told_at")
+_TIME_AT = [columns.TASK.index(name) for name in _TIMES]  # as TaskView has them, whose first field is the id
+_STATE_AT, _times_of = columns.TASK.index("state"), itemgetter(*_TIME_AT)
 _PORT_OFFSET = int(settings.INSTANCE, 16) % 1_000_000
 Decided = Mapping[int, tuple[Exit, int]]
 
@@ -135,7 +138,7 @@ def _task_rows() -> QuerySet[Any, Any]:
 class _ReadTask(NamedTuple):
     """A task as it was read last. ``times`` are those of its row, which the view has on our own clock."""
 
-    times: Mapping[str, datetime | None]
+    times: Sequence[datetime | None]
     view: TaskView
 
 
@@ -162,7 +165,7 @@ class KnownTasks:
             rows = values_with_ids(_task_rows, some)
             read_at = clock.monotonic_now()
             for row in rows:
-                self._know(dict(zip(columns.TASK, row, strict=True)), read_at)
+                self._know(row, read_at)
         moved: set[int] = set()
         for id in self._stamps.gone & self._read.keys():
             moved.add(job := self._read[id].view.job_id)
@@ -187,24 +190,24 @@ class KnownTasks:
                 self.owners.pop(view.container_name, None)
                 del self._read[id]
 
-    def _know(self, row: dict[str, Any], read_at: datetime) -> None:
-        known = self._read.get(row["id"])
-        times = {name: row[name] for name in _TIMES}
-        learnt: dict[str, datetime | None] = {}
-        for name, value in times.items():
+    def _know(self, row: Sequence[Any], read_at: datetime) -> None:
+        values, known = list(row), self._read.get(row[0])
+        times = _times_of(row)
+        for at, name, value, before in zip(_TIME_AT, _TIMES, times, known.times if known else times, strict=True):
             if value is None:
-                learnt[name] = None
-            elif known is not None and known.times[name] == value:
-                learnt[name] = getattr(known.view, name)
+                continue
+            if known is not None and before == value:
+                values[at] = getattr(known.view, name)
             elif name == "claimed_until":
-                learnt[name] = read_at + LEASE
+                values[at] = read_at + LEASE
             elif name == "fact_at":
-                learnt[name] = read_at
+                values[at] = read_at
             elif name == "told_at":  # of a process that begins here the clock of the day has to do
-                learnt[name] = read_at if known else clock.before(value, timezone.now(), read_at)
+                values[at] = read_at if known else clock.before(value, timezone.now(), read_at)
             else:
-                learnt[name] = self._times.learnt(value, read_at)
-        view = TaskView(**{**row, **learnt, "state": TaskState(row["state"])})
+                values[at] = self._times.learnt(value, read_at)
+        values[_STATE_AT] = TaskState(row[_STATE_AT])
+        view = TaskView(*values)
         self._read[view.id] = _ReadTask(times, view)
         if known is not None:
             self.owners.pop(known.view.container_name, None)

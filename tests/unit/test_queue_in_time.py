@@ -187,8 +187,8 @@ def test_a_reserved_job_starts_no_later_than_without_others_behind_it(
 def test_a_job_that_waits_for_its_ceiling_starts_no_later_than_without_others_before_it(
     gpus: list[int], first: list[Played], behind: list[Played], ceiling: int, large: tuple[int, int]
 ) -> None:
-    """Whether its room is held by its own virtual cluster or by another one, as long as what is kept has not lapsed. With
-    evictions that take no time."""
+    """Whether its room is held by its own virtual cluster or by another one, as long as what is kept has not lapsed.
+    With evictions that take no time."""
     mine = Played(id=50, vc="a", since="0050", shape=shape(*large), seconds=10, most=10)
     moments = []
     for depth in (1000, 0):

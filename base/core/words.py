@@ -54,7 +54,7 @@ def duration(seconds: float | None) -> str:
 
 def hours(value: float) -> str:
     """Return ``0``, ``0.04``, ``3.2``, ``1,284``."""
-    if value == 0:
+    if value < 0.0005:
         return "0"
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 1 else f"{value:.2g}"
 

@@ -230,9 +230,7 @@ def nameless(sentence: str, may_name: Callable[[str], bool] = lambda user: False
 def evicted(reason: str) -> Exit:
     """The Exit of an attempt whose room went to another job, or whose node is to become empty. The job is tried again
     and keeps its position."""
-    return exit_for(
-        PREEMPTED, reason, remedy="Nothing: it starts again as soon as there is room, and no retry is used up."
-    )
+    return exit_for(PREEMPTED, reason, remedy="Nothing: it is tried again by itself, and no retry is used up.")
 
 
 def job_stopped(by: str) -> Exit:

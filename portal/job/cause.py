@@ -99,7 +99,7 @@ def waiting(reason: Mapping[str, Any], before: Streak | None = None, next_try: d
     "blockers": [{"kind", "sentence", "need", "have", ...}]}. With ``before`` it first says why the last attempt
     failed."""
     blockers: Sequence[Mapping[str, Any]] = reason.get("blockers") or ()
-    shown_elsewhere = ("failed", "delay") if before else ()
+    shown_elsewhere = () if before is None else ("failed", "delay") if next_try else ("failed",)
     shown = tuple(_hindrance(each, reason) for each in blockers if each.get("kind") not in shown_elsewhere)
     facts = _likely(reason.get("forecast"), reason.get("notBefore"))
     if reserved := reason.get("reservation"):

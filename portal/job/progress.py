@@ -159,7 +159,8 @@ def _history(earlier: Sequence[Attempt]) -> list[JobStep]:
     name = f"Attempt {last.number}" if last.number == 1 else f"Attempts 1–{last.number}"
     end = last.completed_at or last.decided_at
     ran = words.duration((end - last.launched_at).total_seconds()) if end and last.launched_at else "did not start"
-    why = _phrase(read_exit(last.exit_code, last.exit).sentence)
+    exit_ = read_exit(last.exit_code, last.exit)
+    why = "evicted" if exit_.code == exits.PREEMPTED else _phrase(exit_.sentence)
     text = f"{ran}, {why}" if why else ran
     has_failed = any(attempt.exit_code and attempt.exit_code != exits.PREEMPTED for attempt in earlier)
     state = JobState.FAILED if has_failed else "done"

@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from clusters.engines.runtime import FaultReason, RuntimeFault
-from clusters.models import Node
+from clusters.models import Node, VirtualCluster
 from jobs import services
 from jobs.containers import tasks
 from jobs.diagnosis import book
 from jobs.diagnosis import run as diagnosis
 from jobs.models import Attempt, Event, Job
 from jobs.scheduling import orders
+from jobs.waiting.queue import turns_of
 from tests.cluster import Cluster, config
 from tests.helpers import LIMIT
 
@@ -224,3 +225,19 @@ def test_a_job_avoids_the_nodes_that_its_config_names_while_there_are_others(clu
     nowhere = cluster.submit(config("b", extras={"avoidNodes": ["n1", "n2"]}))
     cluster.settle()
     assert cluster.task(elsewhere).node == "n2" and cluster.task(nowhere).node
+
+
+def test_pages_leave_the_same_nodes_to_the_last_as_the_scheduler(cluster: Cluster) -> None:
+    """One that its attempt made suspect and one that its config names, though these are the fullest."""
+    for name, cpus in (("n1", 2), ("n2", 4), ("n3", 8)):
+        cluster.add_node(name, cpus=cpus)
+    job = run(cluster, stderr=BROKEN_GPU, retryCount=1, extras={"avoidNodes": ["n2"]})
+    assert cluster.task(job).node == "n1"
+    VirtualCluster.objects.update(status=VirtualCluster.Status.STOPPED)
+    cluster.settle()
+    assert (cluster.job(job).state, cluster.job(job).attempt_number) == ("WAITING", 2)
+    VirtualCluster.objects.update(status=VirtualCluster.Status.RUNNING)
+    told = turns_of([job.pk])[job.pk]
+    assert told.job.avoid == {"n1", "n2"} and [place.node for place in told.placements] == ["n3"]
+    cluster.settle()
+    assert cluster.task(job).node == "n3"

@@ -75,7 +75,10 @@ def test_borrowed_room_is_given_back_with_one_event_for_both_and_no_retry_burnt(
     assert len(reasons) == len(set(reasons)), "nothing is said twice"
     kinds = [each["kind"] for each in waiting_reason(evicted, turn_of(evicted))["blockers"]]
     assert kinds and "failed" not in kinds, "that it was evicted keeps it from nothing"
-    assert "FAILED" not in {step.state for step in Detail(evicted, Guest()).steps}
+    page = Detail(evicted, Guest())
+    assert [step.state for step in page.steps][:2] == ["done", "done"] and page.steps[1].text.endswith(", evicted")
+    assert page.cause is not None
+    assert page.cause.hindrances[0].sentence.startswith(f"Jobs of alice left borrowed room for {owner}: they borrow")
     lines = attempts_tab(Detail(evicted, Guest()), {})["lines"]
     assert [line.word for line in lines] == ["", "Evicted"]
 

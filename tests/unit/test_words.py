@@ -27,6 +27,13 @@ def test_it_says_a_duration_in_two_units(seconds: float | None, said: str) -> No
 
 
 @pytest.mark.parametrize(
+    ("hours", "said"), [(0, "0"), (2.6e-8, "0"), (0.00056, "0.00056"), (0.04, "0.04"), (3.21, "3.2"), (1284, "1,284")]
+)
+def test_it_says_hours_without_an_exponent(hours: float, said: str) -> None:
+    assert words.hours(hours) == said
+
+
+@pytest.mark.parametrize(
     ("text", "number"),
     [("0", 0), ("007", 7), ("9" * 18, 10**18 - 1), ("9" * 19, None), (None, None)]
     + [(text, None) for text in ("", "-1", "+1", "1.0", "1_0", " 1", "٣", "²", "x")],

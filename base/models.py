@@ -76,6 +76,7 @@ class Identity(models.Model):
     groups = models.JSONField(default=list)  # as it said at the last sign-in
     vcs = models.JSONField(default=list)  # those that rules gave for it; what an admin gave is not among them
     role = models.CharField(max_length=20, blank=True, default="")  # the role that rules gave; empty: none
+    email = models.CharField(max_length=254, blank=True, default="", db_default="")  # if it said that it is verified
     created_at = models.DateTimeField(auto_now_add=True)
     seen_at = models.DateTimeField()
 

@@ -37,7 +37,7 @@ from portal.policy.api import OneReplay, Replays, WhatIfView
 from portal.reports.api import Forecasts, Timeline, Usage
 from portal.rewind.api import Rewind
 from portal.shared.api.v1 import V1View
-from portal.sign_in.api import AuthnInfo, TokenView
+from portal.sign_in.api import AuthnInfo, SignInRules, TokenView
 from portal.sign_in.command import TokenOfCode
 from portal.sweeps.api import OneSweep, SweepExecutionType, Sweeps, ValidateSweep
 from portal.terminal.api import TerminalTicket
@@ -63,6 +63,7 @@ from portal.users.api import (
     put_store_quota,
     put_virtual_clusters,
 )
+from portal.users.service_accounts import ServiceAccounts, ServiceToken, ServiceTokens
 from portal.vcs.api import OneVirtualCluster, VirtualClusters, VirtualClusterStatus
 from portal.waiting.api import JobWhy
 from portal.web_pages.api import Link, OpenTicket, ServeTensorBoard, Services, Share
@@ -163,6 +164,10 @@ v1: list[URLPattern] = [
     *_around_a_job,
     path("appointments", Appointments.as_view()),
     path("appointments/<int:id>", OneAppointment.as_view()),
+    path("service-accounts", ServiceAccounts.as_view()),
+    path("service-accounts/<str:username>/tokens", ServiceTokens.as_view()),
+    path("service-accounts/<str:username>/tokens/<int:id>", ServiceToken.as_view()),
+    path("sign-in/rules", SignInRules.as_view()),
     path("notices", Notices.as_view()),
     path("notices/read", NoticesRead.as_view()),
     path("notices/hours", NoticeHours.as_view()),

@@ -67,6 +67,7 @@ from portal.nodes.views import (
 from portal.notebooks.views import give_back, notebook_list, open_notebook
 from portal.notices.views import (
     calls,
+    confirm_address,
     delete_channel,
     delete_rule,
     notice_list,
@@ -243,6 +244,7 @@ urlpatterns: list[URLPattern] = [
     path(f"{_JOB}/web/serve", serve_tensorboard),
     path(f"{_JOB}/web/<str:role>/<int:index>/<str:label>", open_page),
     path("s/<str:token>", open_link),
+    path("confirm-address/<str:token>", confirm_address),
     # reports, what-if
     path("usage", usage),
     path("forecasts", forecasts),

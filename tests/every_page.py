@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.core.files.base import ContentFile
+from django.test import override_settings
 from django.utils import timezone
 
 from base.accounts import services as accounts
@@ -27,6 +28,7 @@ from clusters.users.csv_import import TEMPLATE
 from jobs import services
 from jobs.containers import sshkeys
 from jobs.models import Job, NoticeDelivery, NoticeRow, Task
+from jobs.notices import consent
 from jobs.replay import run
 from jobs.submitting import drafts, sweeps, templates
 from jobs.web_pages.models import PageShare
@@ -266,6 +268,7 @@ PAGES: dict[str, Page] = {
     f"{_JOB}/web/serve": Page(NOBODY, Form(USERS - {"other", "manager"}, {"folder": "/user/alice"}), name="over"),
     f"{_JOB}/web/<str:role>/<int:index>/<str:label>": Page(INSIDERS),
     "s/<str:token>": Page(EVERYBODY),
+    "confirm-address/<str:token>": Page(EVERYBODY, Form(EVERYBODY, {"answer": "refuse"}), token="{consent}"),
     "usage": Page(SIGNED_IN),
     "forecasts": Page(AUDITORS),
     "timeline": Page(EVERYBODY),
@@ -329,6 +332,8 @@ def a_portal(alice: User, mona: User, audrey: User, admin: User, hosts: Hosts) -
     NoticeRow.objects.update(says="hush-notice")
     told(audrey)
     channel(mona, "https://hooks.example.org/hush-vc", name="team", vc="nlp")
+    with override_settings(MAIL_SERVER=("127.0.0.1", 1)):
+        mail = channel(mona, "mona@example.org", name="mail", kind="mail")
     rules = [SignInRule.objects.create(place=at, group=f"hush-rule-{at}") for at in (1, 2)]
     identity = Identity.objects.create(user=alice, provider="lab", issuer="i", subject="s", seen_at=now)
     draft = drafts.keep(alice, config_text("hush-draft"))
@@ -343,6 +348,7 @@ def a_portal(alice: User, mona: User, audrey: User, admin: User, hosts: Hosts) -
         **{"username": "alice", "role": "worker", "index": "0", "label": "web", "path": "user/alice"},
         "wheel": wheel._made()[0],
         "token": opening.path_of_link(share).removeprefix("/s/"),
+        "consent": consent.link(mail, "mona@example.org").removeprefix(consent.PATH),
         "token_id": str(alice.tokens.exclude(name="").get().pk),
         "ci_token": str(ci.tokens.get().pk),
         "key_id": str(key.pk),

@@ -9,16 +9,19 @@ from django.utils import timezone
 
 from base.models import User
 from jobs.models import NoticeChannel, NoticeDelivery, NoticeRow, NoticeRule
-from jobs.notices import send, services, tell
+from jobs.notices import consent, send, services, tell
 from jobs.notices.kinds import RULED
 from jobs.notices.services import ChannelOwner
 from jobs.notices.tell import About
 
 
 def channel(user: User, target: str, *, name: str = "hook", kind: str = "webhook", vc: str = "") -> NoticeChannel:
-    """One that gets everything."""
+    """One that gets everything; mail of which the address is confirmed."""
     owner = ChannelOwner(user, vc)
     row, _ = services.add_channel(owner, name, kind, target)
+    NoticeRow.objects.filter(kind=consent.KIND).delete()
+    NoticeChannel.objects.update(consent=NoticeChannel.Consent.CONFIRMED)
+    row.refresh_from_db()
     NoticeRule.objects.filter(channel=row).delete()
     NoticeRule.objects.bulk_create([NoticeRule(channel=row, kind=each) for each in RULED])
     return row

@@ -44,6 +44,7 @@ def local_time(time: int, zone: tzinfo | None) -> datetime:
 
 
 Moment = Annotated[int, BeforeValidator(milliseconds)]  # of a datetime: milliseconds since 1970
+MomentOrNull = Annotated[int | None, BeforeValidator(milliseconds)]
 OrNull = Annotated[str | None, BeforeValidator(lambda text: text or None)]  # of a text, which may be empty
 
 

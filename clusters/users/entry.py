@@ -143,8 +143,8 @@ def _give(user: User, identity: Identity, said: Said, outcome: Outcome) -> None:
         audit.record(user.username, "grants changed", user.username, changes)
         given |= {DEFAULT_VC} - have.keys()  # it is written with them
     identity.vcs, identity.groups, identity.seen_at = sorted(given), list(said.groups), timezone.now()
-    identity.provider = said.provider
-    identity.save(update_fields=["vcs", "groups", "seen_at", "provider", "role"])
+    identity.provider, identity.email = said.provider, said.email
+    identity.save(update_fields=["vcs", "groups", "seen_at", "provider", "role", "email"])
 
 
 def _give_role(user: User, identity: Identity, role: str, others: set[str]) -> None:

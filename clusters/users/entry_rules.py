@@ -115,6 +115,8 @@ def check(rule: SignInRule) -> None:
         raise BadRequest(f"There is no role {rule.role}.")
     if rule.role and not (rule.provider and rule.group):
         raise BadRequest("A rule that gives a role names a provider and a group: nobody is admin by default.")
+    if not rule.lets_in and (rule.role or rule.vcs):
+        raise BadRequest("A rule that lets nobody in gives no role and no virtual cluster.")
     if rule.priority is not None and not 0 <= rule.priority <= MOST_PRIORITY:
         raise BadRequest(f"The highest priority is a whole number from 0 to {MOST_PRIORITY}, or nothing.")
     known_vcs(rule.vcs)
@@ -136,6 +138,27 @@ def save_rule(actor: Viewer, rule: SignInRule) -> None:
         check(rule)
         rule.save()
         audit.record(who, "sign-in rule saved", _name(rule), _data(rule))
+
+
+def replace_rules(actor: Viewer, rules: Sequence[SignInRule]) -> None:
+    """Let these be all rules, read in this order. What the others gave is taken back at the next sign-in of each."""
+    who = require_admin(actor).username
+    if len(rules) > MOST:
+        raise BadRequest(f"There may be {MOST} rules at most.")
+    for place, rule in enumerate(rules, 1):
+        rule.place = place
+        try:
+            check(rule)
+        except BadRequest as error:
+            raise BadRequest(f"Rule {place}: {error.message}") from None
+    with transaction.atomic():
+        before = list(SignInRule.objects.select_for_update().order_by("place", "pk"))
+        SignInRule.objects.all().delete()
+        SignInRule.objects.bulk_create(rules)
+        lists = {
+            name: [{"rule": _name(each), **_data(each)} for each in x] for name, x in (("from", before), ("to", rules))
+        }
+        audit.record(who, "sign-in rules replaced", "all", lists)
 
 
 def delete_rule(actor: Viewer, rule_id: int) -> None:

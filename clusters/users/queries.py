@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from base.core import words
+from base.core.errors import NotFound
 from base.core.signals import NO_JOBS, LiveJobs, about_jobs
 from base.models import User
 from clusters.models import Group, GroupMember
@@ -36,6 +38,13 @@ def load_users() -> list[UserRecord]:
 def load_user(username: str) -> UserRecord | None:
     records = _records(User.objects.filter(username=username)) if "\x00" not in username else []
     return records[0] if records else None
+
+
+def find_service_account(username: str) -> User:
+    """Raises NotFound, also for the name of somebody with a password."""
+    if (user := User.objects.filter(username=username.replace("\x00", "")).exclude(owner="").first()) is None:
+        raise NotFound(f"There is no service account {words.visible(username[:64])}.")
+    return user
 
 
 def _records(users: Iterable[User]) -> list[UserRecord]:

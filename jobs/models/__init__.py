@@ -5,7 +5,15 @@ from jobs.models.attempt import Attempt, Task
 from jobs.models.draft import Draft, Sweep, Template
 from jobs.models.history import Event, Holding, Prediction, Replay
 from jobs.models.job import Dependency, Discarded, Job, JobKey, JobSecrets, KeptIdle, PastUse, UserRest
-from jobs.models.notices import NoticeChannel, NoticeCursor, NoticeDelivery, NoticeRow, NoticeRule, QuietHours
+from jobs.models.notices import (
+    NoticeChannel,
+    NoticeCursor,
+    NoticeDelivery,
+    NoticeRow,
+    NoticeRule,
+    QuietHours,
+    RefusedAddress,
+)
 
 __all__ = [
     "Attempt",
@@ -26,6 +34,7 @@ __all__ = [
     "PastUse",
     "Prediction",
     "QuietHours",
+    "RefusedAddress",
     "Replay",
     "Sweep",
     "Task",

@@ -60,7 +60,8 @@ class NoticeRow(models.Model):
 
 class NoticeChannel(models.Model):
     """A way by which notices leave the page: of a user, or of a virtual cluster. ``target`` and ``secret`` are sealed,
-    as an address of a chat is a secret. Whoever holds the claim sends; all else waits for its end."""
+    as an address of a chat is a secret. Whoever holds the claim sends; all else waits for its end. Mail goes to it with
+    the ``consent`` of whoever reads that address."""
 
     class Kind(models.TextChoices):
         MAIL = "mail", "Mail"
@@ -68,12 +69,20 @@ class NoticeChannel(models.Model):
         TEAMS = "teams", "Chat like Teams"
         WEBHOOK = "webhook", "Webhook"
 
+    class Consent(models.TextChoices):
+        CONFIRMED = "confirmed"
+        ASKED = "not confirmed"
+        REFUSED = "refused"
+
     user = models.ForeignKey(User, models.CASCADE, null=True, related_name="+")
     vc = models.CharField(max_length=64, blank=True)
     name = models.CharField(max_length=40)
     kind = models.CharField(max_length=8, choices=Kind.choices)
     target = models.TextField()
     secret = models.TextField(blank=True)
+    consent = models.CharField(
+        max_length=13, choices=Consent.choices, default=Consent.CONFIRMED, db_default=Consent.CONFIRMED
+    )
     made_by = models.CharField(max_length=64)
     created_at = models.DateTimeField()
     # While it fails: since when, how often in a row, and until when it rests.
@@ -93,6 +102,17 @@ class NoticeChannel(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} of {self.vc or self.user_id}"
+
+
+class RefusedAddress(models.Model):
+    """Whoever reads an address of mail wants no notices from this user: by its digest, as it is not theirs to keep."""
+
+    user = models.ForeignKey(User, models.CASCADE, related_name="+", db_index=False)
+    digest = models.CharField(max_length=64)
+    at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "digest"], name="one_refusal_per_address")]
 
 
 class NoticeRule(models.Model):

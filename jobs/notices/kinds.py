@@ -38,6 +38,7 @@ _ALL = (
     NoticeKind("unreachable", "A channel does not work", about="channel", bad=True, by_rule=False),
     NoticeKind("digest", "What was held back", about="digest", by_rule=False),
     NoticeKind("test", "A test", about="test", by_rule=False),
+    NoticeKind("confirmation", "Whether an address agrees", about="address", by_rule=False),
 )
 KINDS = {kind.name: kind for kind in _ALL}
 RULED = tuple(kind.name for kind in _ALL if kind.by_rule)

@@ -9,6 +9,7 @@ growing pauses, for a day.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from datetime import datetime, timedelta
 from uuid import uuid4
 
@@ -17,13 +18,13 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from base.core import sealed
 from base.core.values import milliseconds
 from jobs.models import Attempt, NoticeChannel, NoticeDelivery, NoticeRow
-from jobs.notices import tell
+from jobs.notices import consent, tell
 from jobs.notices.channels.ways import WAYS
 from jobs.notices.message import may_be_told, messages
 from jobs.notices.post import SendAnswer, SendError
+from jobs.notices.targets import opened
 
 log = structlog.get_logger()
 
@@ -35,7 +36,7 @@ A_DAY = timedelta(days=1)
 MOST_A_MINUTE = 30  # tries of one user, or one virtual cluster
 TURN = 20.0  # seconds after which a channel gives others a turn
 FEW, MOST_TOGETHER = 3, 100  # notices that are due at once: more than the first go as one message
-_ALONE = ("test", "digest")
+_ALONE = ("test", "digest", consent.KIND)
 _MINUTE = timedelta(minutes=1)
 _AWAITED = timedelta(seconds=45)  # for so long the notice of a failure waits for its diagnosis
 _LOOK_AGAIN = timedelta(seconds=3)
@@ -126,6 +127,9 @@ def _send(delivery: NoticeDelivery) -> bool:
     row, channel = delivery.notice, delivery.channel
     if not may_be_told(row):
         return _end(delivery, NoticeDelivery.State.GIVEN_UP, "whom it was for may not be told of it any more")
+    agreed = NoticeChannel.Consent.ASKED if row.kind == consent.KIND else NoticeChannel.Consent.CONFIRMED
+    if channel.consent != agreed:
+        return _end(delivery, NoticeDelivery.State.GIVEN_UP, f"the address is {channel.consent}")
     if _awaits_diagnosis(row):
         return bool(_open(delivery).update(due_at=timezone.now() + _LOOK_AGAIN))
     [message] = messages([row])
@@ -133,6 +137,8 @@ def _send(delivery: NoticeDelivery) -> bool:
     try:
         target, secret = opened(channel, "target"), opened(channel, "secret")
         delivery.sent = way.shown(message)
+        if row.kind == consent.KIND:  # after it was shown: the page of calls has no link
+            message = replace(message, path=consent.link(channel, target))
         answer = way.send(target, secret, delivery.uid, message, delivery.sent)
     except SendError as error:
         return _note_failure(delivery, error, began)
@@ -193,13 +199,3 @@ def _awaits_diagnosis(row: NoticeRow) -> bool:
     if row.kind not in ("failed", "failing") or timezone.now() - row.at > _AWAITED:
         return False
     return Attempt.objects.filter(job=row.job or 0, number=row.attempt or 0, diagnosis_due__isnull=False).exists()
-
-
-def opened(channel: NoticeChannel, what: str) -> str:
-    """A sealed column. Raises ValueError."""
-    text = getattr(channel, what)
-    return sealed.opened(text, purpose(channel, what)) if text else ""
-
-
-def purpose(channel: NoticeChannel, what: str) -> str:
-    return f"notices.{what}:{channel.user_id or ''}:{channel.vc}:{channel.name}"

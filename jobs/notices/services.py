@@ -20,11 +20,11 @@ from base.wakes import wake
 from clusters.models import VirtualCluster
 from clusters.vcs.rules import DEFAULT_VC
 from jobs.models import NoticeChannel, NoticeDelivery, NoticeRow, NoticeRule, QuietHours
-from jobs.notices import tell
+from jobs.notices import consent, tell
 from jobs.notices.channels import webhook
 from jobs.notices.channels.ways import WAYS
 from jobs.notices.kinds import KINDS, OF_JOBS, RULED
-from jobs.notices.send import purpose
+from jobs.notices.targets import purpose
 
 MOST_CHANNELS = 10
 LONGEST_NAME = 40
@@ -79,8 +79,7 @@ def add_channel(owner: ChannelOwner, name: str, kind: str, target: str) -> tuple
             f"Give the channel a name of 1 to {LONGEST_NAME} characters that is not the word for a kind of notice."
         )
     secret = webhook.new_secret() if kind == NoticeChannel.Kind.WEBHOOK else ""
-    with transaction.atomic():
-        User.objects.select_for_update().get(pk=owner.user.pk)  # lets two calls take turns, so that the limit holds
+    with tell.cursor():  # lets two calls take turns, so that the limits hold
         mine = NoticeChannel.objects.filter(**owner.of)
         if mine.filter(name=name).exists():
             raise Conflict(f"There is a channel {name} already.")
@@ -89,7 +88,11 @@ def add_channel(owner: ChannelOwner, name: str, kind: str, target: str) -> tuple
         row = NoticeChannel(**owner.of, name=name, kind=kind, made_by=owner.user.username, created_at=timezone.now())
         row.target = sealed.seal(target, purpose(row, "target"))
         row.secret = sealed.seal(secret, purpose(row, "secret")) if secret else ""
+        if kind == NoticeChannel.Kind.MAIL:
+            row.consent = consent.first(owner.user, target)
         row.save(force_insert=True)
+        if row.consent == NoticeChannel.Consent.ASKED:
+            consent.ask(owner.user, row)
         first = [name for name in FIRST_KINDS if name in owner.kinds]
         NoticeRule.objects.bulk_create([NoticeRule(channel=row, kind=each) for each in first])
         _record(owner, "notice channel made", row)
@@ -105,30 +108,35 @@ def delete_channel(owner: ChannelOwner, name: str) -> None:
 
 
 def test_channel(owner: ChannelOwner, name: str) -> NoticeDelivery:
-    """Send a test there at once, also while the channel rests."""
-    now, row = timezone.now(), channel_of(owner, name)
+    """Send a test there at once, also while the channel rests; while its address is not confirmed, the mail that asks
+    for that. Raises Conflict where it is refused, or enough were sent."""
+    now = timezone.now()
     says = f"{owner.user.username} asked for it. If you read this, notices of Longshore arrive here."
     with tell.cursor():
+        row = channel_of(owner, name)
+        if row.consent == NoticeChannel.Consent.REFUSED:
+            raise Conflict("Whoever reads this address does not want notices from you.")
+        if row.consent == NoticeChannel.Consent.ASKED:
+            return consent.ask(owner.user, row)
         lately = NoticeRow.objects.filter(**owner.of, kind="test", at__gt=now - tell.MINUTE)
         if lately.count() >= _TESTS_A_MINUTE:
             raise Conflict(f"{_TESTS_A_MINUTE} tests were sent within a minute. Wait for a moment.")
         notice = NoticeRow(**owner.of, key=f"test:{now.timestamp()}", kind="test", at=now, about=row.name, says=says)
         notice.data, notice.read_at = {"title": f"A test of channel {row.name}"}, now
-        notice.save(force_insert=True)
-        NoticeChannel.objects.filter(pk=row.pk).update(rests_until=None)
-        delivery = NoticeDelivery.objects.create(notice=notice, channel=row, made_at=now, due_at=now)
-        wake.notify("pages")
-    return delivery
+        return tell.at_once(notice, row)
 
 
 def send_again(owner: ChannelOwner, uid: str) -> None:
-    """Send a delivery that ended, or that waits, once more and now, with the id that it has. Raises NotFound."""
+    """Send a delivery that ended, or that waits, once more and now, with the id that it has. Raises NotFound, Conflict
+    for a mail that asks for a confirmation, of which ``test_channel`` sends another one."""
     now = timezone.now()
     with transaction.atomic():
         rows = NoticeDelivery.objects.filter(uid=uid, **{f"channel__{name}": value for name, value in owner.of.items()})
-        row = rows.select_for_update(of=("self",)).first()
+        row = rows.select_related("notice").select_for_update(of=("self",)).first()
         if row is None:
             raise NotFound("There is no such delivery.")
+        if row.notice.kind == consent.KIND:
+            raise Conflict("A mail that asks for a confirmation is not sent again. Ask for another one at its channel.")
         NoticeDelivery.objects.filter(pk=row.pk).update(
             state=NoticeDelivery.State.WAITING, due_at=now, made_at=now, within=None, is_held=False
         )

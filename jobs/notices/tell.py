@@ -147,7 +147,8 @@ def _channels_of(rows: Sequence[NoticeRow]) -> dict[tuple[int | None, str], list
     """By the user, or the virtual cluster, whose they are."""
     users, vcs = {row.user_id for row in rows if row.user_id}, {row.vc for row in rows if row.vc}
     found: dict[tuple[int | None, str], list[NoticeChannel]] = {}
-    for channel in NoticeChannel.objects.filter(Q(user__in=users) | Q(user=None, vc__in=vcs)).prefetch_related("rules"):
+    agreed = NoticeChannel.objects.filter(consent=NoticeChannel.Consent.CONFIRMED)
+    for channel in agreed.filter(Q(user__in=users) | Q(user=None, vc__in=vcs)).prefetch_related("rules"):
         found.setdefault((channel.user_id, channel.vc), []).append(channel)
     return found
 
@@ -201,9 +202,22 @@ def hours_of(row: QuietHours) -> Hours:
     return Hours(row.begin, row.end, row.digest, zone, row.is_on, row.weekends)
 
 
+def at_once(notice: NoticeRow, channel: NoticeChannel) -> NoticeDelivery:
+    """Write a notice that goes there alone and now, also while the channel rests. Call it with the cursor."""
+    notice.save(force_insert=True)
+    NoticeChannel.objects.filter(pk=channel.pk).update(rests_until=None)
+    wake.notify("pages")
+    return NoticeDelivery.objects.create(notice=notice, channel=channel, made_at=notice.at, due_at=notice.at)
+
+
+def maker(channel: NoticeChannel) -> User | None:
+    """Whose channel it is; of one of a virtual cluster, the admin who made it."""
+    return channel.user or User.objects.filter(username=channel.made_by).first()
+
+
 def of_channel(channel: NoticeChannel, answer: str, now: datetime) -> None:
     """Tell its owner, once a day, that something was given up there: on their page, and by their mail."""
-    user = channel.user or User.objects.filter(username=channel.made_by).first()
+    user = maker(channel)
     if user is None:
         return
     says = f"{channel.name} did not take a notice, which is not sent again: {answer}."[:1000]
@@ -215,5 +229,6 @@ def of_channel(channel: NoticeChannel, answer: str, now: datetime) -> None:
         if NoticeRow.objects.filter(user=user, key=row.key).exists():
             return
         row.save()
-        mails = NoticeChannel.objects.filter(user=user, kind=NoticeChannel.Kind.MAIL).exclude(pk=channel.pk)
+        confirmed = NoticeChannel.objects.filter(user=user, consent=NoticeChannel.Consent.CONFIRMED)
+        mails = confirmed.filter(kind=NoticeChannel.Kind.MAIL).exclude(pk=channel.pk)
         _deliver([(row, About(), [(mail, False) for mail in mails])])

@@ -17,6 +17,7 @@ from base.core.errors import BadRequest, LongshoreError, NotFound
 from base.core.words import count, whole
 from base.models import Identity, User, UserKey
 from clusters.users import entry
+from clusters.users.queries import find_service_account
 from portal.shared.confirm import ask_to_confirm, question
 from portal.shared.guard import own_form, own_post
 from portal.shared.viewer import admin_of, user_of
@@ -96,13 +97,7 @@ def tokens(request: HttpRequest) -> HttpResponse:
 def service_tokens(request: HttpRequest, username: str) -> HttpResponse:
     """The same for a service account, which has no password. For admins."""
     admin_of(request)
-    return _tokens(request, _service(username))
-
-
-def _service(username: str) -> User:
-    if (user := User.objects.filter(username=username.replace("\x00", "")).exclude(owner="").first()) is None:
-        raise NotFound(f"There is no service account {username}.")
-    return user
+    return _tokens(request, find_service_account(username))
 
 
 def _tokens(request: HttpRequest, user: User) -> HttpResponse:
@@ -123,7 +118,7 @@ def revoke_token(request: HttpRequest, token_id: int, username: str = "") -> Htt
     """``username``: of a service account, for admins."""
     if username:
         admin_of(request)
-    user = _service(username) if username else user_of(request)
+    user = find_service_account(username) if username else user_of(request)
     back = f"{user_url(username)}/tokens" if username else "/account/tokens"
     if request.method == "POST":
         if services.revoke_token(user, token_id, by=user_of(request)):

@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 
 from base.core.errors import NotFound
 from base.core.values import V1Answer, absent, called
-from jobs.notices import services
+from jobs.notices import consent, services
 from jobs.notices.kinds import RULED
 from jobs.notices.post import LONGEST_URL
 from jobs.notices.services import ChannelOwner
@@ -166,7 +166,10 @@ class OneChannel(V1View):
 
 class ChannelTest(V1View):
     @extend_schema(
-        summary="Send a test by a channel", parameters=[_OF_VC], request=None, responses={202: TestSent, **errors(409)}
+        summary="Send a test by a channel; to an address that is not confirmed, the mail that asks for it",
+        parameters=[_OF_VC],
+        request=None,
+        responses={202: TestSent, **errors(409)},
     )
     def post(self, request: Request, channel: str) -> Response:
         delivery = services.test_channel(owner_of(request), channel)
@@ -198,7 +201,7 @@ class Deliveries(V1View):
             _OF_VC,
             OpenApiParameter("channel", str),
             OpenApiParameter("state", str, enum=list(page.STATES)),
-            OpenApiParameter("kind", str, enum=[*RULED, "test", "digest", "unreachable"]),
+            OpenApiParameter("kind", str, enum=[*RULED, "test", "digest", "unreachable", consent.KIND]),
             _BEFORE,
             _LIMIT,
         ],
@@ -225,7 +228,10 @@ class OneDelivery(V1View):
 
 class DeliveryAgain(V1View):
     @extend_schema(
-        summary="Send it once more, with the same id", parameters=[_OF_VC], request=None, responses={202: Message}
+        summary="Send it once more, with the same id",
+        parameters=[_OF_VC],
+        request=None,
+        responses={202: Message, **errors(409)},
     )
     def post(self, request: Request, delivery: str) -> Response:
         services.send_again(owner_of(request), delivery)

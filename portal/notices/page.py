@@ -9,22 +9,22 @@ from typing import Annotated, Any
 
 from django.db.models import Count, Q, QuerySet
 from django.utils import timezone
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from base.core.errors import BadRequest
-from base.core.values import Moment, V1Answer, called, local_time, milliseconds, one_of
+from base.core.values import Moment, MomentOrNull, V1Answer, called, local_time, one_of
 from base.core.words import count, whole
 from base.models import User
 from jobs.models import NoticeChannel, NoticeDelivery, NoticeRow, NoticeRule
-from jobs.notices import send
+from jobs.notices import consent, send
 from jobs.notices.kinds import KINDS, NoticeKind
 from jobs.notices.message import NoticeMessage, messages
 from jobs.notices.services import ChannelOwner
+from jobs.notices.targets import opened
 
 SIZE, MOST = 50, 200
-_HIDDEN = ("digest", "test")  # what only channels are told
+_HIDDEN = ("digest", "test", consent.KIND)  # what only channels are told
 STATES = tuple(NoticeDelivery.State.values)
-_MomentOrNull = Annotated[int | None, BeforeValidator(milliseconds)]
 _Kind = Annotated[str, one_of(*KINDS)]
 _ChannelKind = Annotated[str, one_of(*NoticeChannel.Kind.values)]
 
@@ -39,7 +39,7 @@ class NoticeItem(V1Answer):
     title: str = called("message.title")
     lines: list[str] = called("message.lines")
     url: str = called("message.url")
-    readTime: _MomentOrNull = called("row.read_at")
+    readTime: MomentOrNull = called("row.read_at")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +59,14 @@ class RuleItem(V1Answer):
 
 
 class ChannelItem(V1Answer):
-    """``target`` is what may be shown of it: of a chat its host alone, as its whole address is a secret."""
+    """``target`` is what may be shown of it: of a chat its host alone, as its whole address is a secret. To mail
+    whose ``address`` is not confirmed nothing is sent but the question; other kinds need no confirmation."""
 
     name: str = called("row.name")
     kind: _ChannelKind = called("row.kind")
     target: str
-    failingSince: _MomentOrNull = called("row.failing_since")
+    address: Annotated[str, one_of(*NoticeChannel.Consent.values)] = called("row.consent")
+    failingSince: MomentOrNull = called("row.failing_since")
     waiting: int
     rules: list[RuleItem]
 
@@ -93,8 +95,8 @@ class DeliveryItem(V1Answer):
     about: str = called("notice.about")
     state: Annotated[str, one_of(*STATES)]
     tries: int
-    sent: _MomentOrNull = called("sent_at")
-    due: _MomentOrNull = called("due_at", description="When it is tried next; null: it is not.")
+    sent: MomentOrNull = called("sent_at")
+    due: MomentOrNull = called("due_at", description="When it is tried next; null: it is not.")
     took: int | None = Field(description="Milliseconds.")
     status: int | None
     answer: str
@@ -107,7 +109,7 @@ class DeliveryDetail(DeliveryItem):
 
 def shown_target(channel: NoticeChannel) -> str:
     try:
-        target = send.opened(channel, "target")
+        target = opened(channel, "target")
     except ValueError:
         return "an address that was sealed with another key"
     if channel.kind == NoticeChannel.Kind.MAIL:

@@ -12,12 +12,14 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.utils import timezone
+from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods
 
 from base.core.errors import BadRequest, LongshoreError
 from base.core.words import whole
 from jobs.models import NoticeChannel
-from jobs.notices import services
+from jobs.notices import consent, services
 from jobs.notices.kinds import KINDS
 from jobs.notices.send import MOST_TRIES
 from jobs.notices.services import ChannelOwner
@@ -64,7 +66,7 @@ def notice_settings(request: HttpRequest) -> HttpResponse:
         row, secret = services.add_channel(owner, *fields)
     except LongshoreError as error:
         return _settings_page(request, owner, error=error.message, typed=request.POST, code=error.status)
-    return _settings_page(request, owner, made=row.name, secret=secret)
+    return _settings_page(request, owner, made=row, secret=secret)
 
 
 def _set_rule(request: HttpRequest, owner: ChannelOwner) -> None:
@@ -159,7 +161,9 @@ def _for_channel(do: Callable[[ChannelOwner, str], str]) -> Callable[..., HttpRe
 
 
 def _test(owner: ChannelOwner, channel: str) -> str:
-    services.test_channel(owner, channel)
+    sent = services.test_channel(owner, channel)
+    if sent.notice.kind == consent.KIND:
+        return "The mail that asks whether notices may come is on its way."
     return "A test is on its way. Its answer stands below as soon as there is one."
 
 
@@ -178,6 +182,19 @@ def send_again(request: HttpRequest, delivery: str) -> HttpResponse:
     messages.success(request, "It is sent once more, with the same id.")
     target = request.POST.get("next", "")
     return redirect(target if target.startswith("/account/notices/calls") else "/account/notices/calls")
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def confirm_address(request: HttpRequest, token: str) -> HttpResponse:
+    """Where a mail leads that asks whether notices may come. Nobody needs to be signed in. Only POST changes something,
+    as what looks for viruses in mail opens links. Field: answer (confirm or refuse)."""
+    said = request.POST.get("answer", "")
+    if request.method == "POST":
+        if said not in ("confirm", "refuse"):
+            raise BadRequest("Answer: confirm or refuse.")
+        consent.answer(token, confirms=said == "confirm")
+    return render(request, "notices/address.html", {"asked": consent.asked_for(token), "said": said})
 
 
 @fresh_page

@@ -45,9 +45,9 @@ _NO_USERNAME = 'with value "{value}" fails to match the username pattern'
 _NO_GROUPNAME = 'with value "{value}" fails to match the groupname pattern'
 _SIGNS_OF_PAT = "must only contain alpha-numeric and underscore characters"
 
-_Username = Annotated[str, Field(min_length=1, max_length=64), V1Matches("[A-Za-z0-9_.-]+", _NO_USERNAME)]
+Username = Annotated[str, Field(min_length=1, max_length=64), V1Matches("[A-Za-z0-9_.-]+", _NO_USERNAME)]
 _Groupname = Annotated[str, Field(min_length=1, max_length=64), V1Matches("[A-Za-z0-9_]+", _NO_GROUPNAME)]
-_Names = Annotated[list[Annotated[str, Field(min_length=1)]], Field(max_length=1000)]
+Names = Annotated[list[Annotated[str, Field(min_length=1)]], Field(max_length=1000)]
 _Email = Annotated[str, STORABLE, AfterValidator(_email)]
 
 
@@ -108,7 +108,7 @@ class MemberObject(TypedDict):
 class UserPut(V1Body):
     """``modify`` false makes a user; true changes one, and a password left out or empty stays."""
 
-    username: _Username
+    username: Username
     admin: Flag = Field(default_factory=absent)
     modify: Flag
     password: Password = Field(default_factory=lambda: _ABSENT, validate_default=True)
@@ -124,13 +124,13 @@ class UserPut(V1Body):
 
 
 class UserDelete(V1Body):
-    username: _Username
+    username: Username
 
 
 class NewUser(V1Body):
-    username: _Username
+    username: Username
     email: _Email = ""
-    virtual_cluster: _Names = []
+    virtual_cluster: Names = []
     admin: Flag = False
     password: Password
     extension: dict[str, Any] = {}
@@ -154,7 +154,7 @@ class PasswordChange(V1Body):
 
 
 class Grants(V1Body):
-    virtual_cluster: _Names
+    virtual_cluster: Names
     priorities: dict[str, Annotated[WholeNumber, Field(ge=0, le=MOST_PRIORITY)] | None] = Field(
         {},
         description="How far up the user may set the priority of a job, by virtual cluster; null: as all its users."
@@ -179,7 +179,7 @@ class ExtensionChange(V1Body):
 
 
 class GroupList(V1Body):
-    grouplist: _Names
+    grouplist: Names
 
 
 class GroupName(V1Body):

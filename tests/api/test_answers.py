@@ -20,14 +20,16 @@ from django.db import transaction
 from django.utils import timezone
 from pydantic import BaseModel
 
+from base.accounts import services as accounts
 from base.accounts import tokens
 from base.core.values import milliseconds
-from base.models import ApiToken, Ticket, User
+from base.models import ApiToken, SignInRule, Ticket, User
 from clusters import models
 from clusters.appointments import services as appointments
 from clusters.engines import schemes
 from clusters.models import Appointment, Node, VirtualCluster
 from clusters.users import groups
+from clusters.users import services as users
 from jobs import services
 from jobs.containers import ssh
 from jobs.containers.ssh import Login
@@ -105,6 +107,9 @@ SENT: dict[str, Any] = {
     "POST /sweeps": json.loads(text("other")),
     "POST /sweeps/validate": json.loads(text("other")),
     "PUT /sweeps/{sweep}/executionType": {"value": "STOP"},
+    "POST /service-accounts": {"username": "robot", "owner": "alice"},
+    "POST /service-accounts/{username}/tokens": {"name": "new", "days": 3, "scopes": ["jobs:read"]},
+    "PUT /sign-in/rules": {"rules": [{"group": "staff", "virtualClusters": ["vision"], "priority": 3}]},
     "PUT /notices/read": {"upTo": 1},
     "PUT /notices/hours": {"on": True, "timeZone": "Europe/Berlin"},
     "POST /notices/channels": {"name": "new", "kind": "webhook", "target": "https://hooks.example.org/x"},
@@ -135,13 +140,20 @@ WITH: dict[str, list[dict[str, str]]] = {
     "PUT /virtual-clusters/{vc}/status": [{"vc": "vision"}],
     "DELETE /virtual-clusters/{vc}": [{"vc": "vision"}],
     "DELETE /user/{username}": [{"username": "bob"}],
+    "GET /service-accounts/{username}/tokens": [{"username": "ci"}],
+    "POST /service-accounts/{username}/tokens": [{"username": "ci"}],
+    "DELETE /service-accounts/{username}/tokens/{id}": [{"username": "ci"}],
     "PUT /jobs/{job}/services/{role}/{index}/{label}/shares/{kind}/{name}": [{"name": "admin"}],
     "DELETE /jobs/{job}/services/{role}/{index}/{label}/shares/{kind}/{name}": [{"name": "bob"}],
     "PUT /notices/channels/{channel}/rules/{kind}": [{"kind": "failed"}],
     "DELETE /notices/channels/{channel}/rules/{kind}": [{"kind": "failed"}],
 }
 QUERIES = {"GET /cluster/what-if": "?change=job:alice~waits:priority:5&change=node:n2:drain"}
-IDS: dict[str, Any] = {"/appointments/{id}": Appointment, "/cluster/replay/{id}": Replay}
+IDS: dict[str, Any] = {
+    "/appointments/{id}": Appointment.objects.all(),
+    "/cluster/replay/{id}": Replay.objects.all(),
+    "/service-accounts/{username}/tokens/{id}": ApiToken.objects.filter(name="runner"),
+}
 OF_ALICE = ("/jobs", "/sweeps")
 
 
@@ -192,6 +204,9 @@ def busy(alice: User, bob: User, admin: User, settings: Any, tmp_path: Path, mon
     Node.objects.filter(name="n3").update(cluster=models.Cluster.objects.get())
     make_node("n2", marks={"gpus": {"sentence": "It has none.", "until": None, "since": now.isoformat()}})
     row("one", "web")
+    ci = users.create_user(admin, username="ci", password="", owner="alice")
+    accounts.create_token(ci, "runner", 30, ["jobs:read"])
+    SignInRule.objects.create(place=1, group="everybody")
     groups.create_group(admin, "team", description="", external_name="", extension={})
     groups.add_member(admin, "alice", "team")
     appointments.write(admin, {"title": "Move", "nodes": ["n3"], "begin": now, "end": now + timedelta(hours=1)})
@@ -217,7 +232,7 @@ def cases(path: str, method: str) -> Iterator[tuple[str, Any]]:
         if "/api/v1/jobs/{job}" in path:
             names["job"] = names["job"] if method == "put" and key == "PUT /jobs/{job}" else f"alice~{names['job']}"
         if (rows := IDS.get(path.removeprefix("/api/v1"))) is not None:
-            names["id"] = rows.objects.latest("pk").pk
+            names["id"] = rows.latest("pk").pk
         if "{delivery}" in path:
             names["delivery"] = NoticeDelivery.objects.get().uid
         sent = SENT.get(key)

@@ -17,7 +17,7 @@ from django.utils import timezone
 from base.accounts import tokens
 from base.core.errors import BadRequest, Forbidden
 from base.core.values import local_time, milliseconds
-from base.models import User
+from base.models import AuditEvent, User
 from base.roles import ROLES, Permission, Role
 from clusters.appointments import services as appointments
 from clusters.appointments.queries import load_appointments
@@ -294,6 +294,69 @@ def test_a_service_account_has_no_password_and_tokens_that_an_admin_makes(
     id = robot.tokens.get().pk
     browse(admin).post(f"/users/ci/tokens/{id}/revoke")
     assert tokens.user_of(token) is None
+
+
+def test_an_admin_makes_a_service_account_and_its_tokens_by_the_api(
+    admin: User, alice: User, auditor: User, api: Callable[[User | None], ApiClient]
+) -> None:
+    url, new = "/api/v1/service-accounts", {"username": "ci", "owner": "alice", "role": "auditor"}
+    made = api(admin).post(url, new, format="json")
+    is_made = {**new, "enabled": True, "virtualCluster": ["default"]}
+    assert (made.status_code, made.json()) == (201, is_made)
+    assert not User.objects.get(username="ci").has_usable_password()
+    assert api(auditor).get(url).json() == [is_made] and api(alice).get(url).status_code == 403
+    for wrong in ({"username": "x"}, {**new, "username": "x", "owner": "ci"}, {**new, "password": PASSWORD}):
+        assert api(admin).post(url, wrong, format="json").status_code == 400, wrong
+    assert api(admin).post(url, new, format="json").status_code == 409
+    asked = {"name": "runner", "days": 30, "scopes": ["jobs:read"]}
+    for who, name, status in ((alice, "ci", 403), (auditor, "ci", 403), (admin, "alice", 404), (admin, "x", 404)):
+        assert api(who).post(f"{url}/{name}/tokens", asked, format="json").status_code == status, (who, name)
+        assert api(who).get(f"{url}/{name}/tokens").status_code == status, (who, name)
+    for bad in ({"scopes": []}, {"scopes": ["jobs"]}, {"days": 0}, {"name": "a\u200bb"}):
+        assert api(admin).post(f"{url}/ci/tokens", {**asked, **bad}, format="json").status_code == 400, bad
+    token = api(admin).post(f"{url}/ci/tokens", asked, format="json").json()["token"]
+    assert tokens.user_of(token) == User.objects.get(username="ci")
+    [row] = api(admin).get(f"{url}/ci/tokens").json()
+    assert (row["name"], row["scopes"]) == ("runner", "jobs:read") and token not in str(row)
+    other = tokens.issue(alice, 60, "hers")
+    hers = alice.tokens.get(name="hers").pk
+    assert api(admin).delete(f"{url}/ci/tokens/{hers}").status_code == 404 and tokens.user_of(other) == alice
+    assert [api(admin).delete(f"{url}/ci/tokens/{row['id']}").status_code for _ in range(2)] == [200, 404]
+    assert tokens.user_of(token) is None
+    assert api(admin).delete("/api/v1/user/ci").status_code == 200 and api(admin).get(url).json() == []
+
+
+def test_an_admin_replaces_the_rules_of_sign_in_by_the_api(
+    admin: User, alice: User, auditor: User, manager: User, settings: Any, api: Callable[[User | None], ApiClient]
+) -> None:
+    settings.SIGN_IN = {"lab": None}
+    url = "/api/v1/sign-in/rules"
+    staff = {"provider": "lab", "group": "staff", "role": "auditor", "virtualClusters": ["nlp"], "priority": 30}
+    rules = [{**staff, "letsIn": True}, {**dict.fromkeys(("provider", "group", "role"), ""), "letsIn": False}]
+    rules[1] |= {"virtualClusters": [], "priority": None}
+    answer = api(admin).put(url, {"rules": [staff, {"letsIn": False}]}, format="json")
+    assert (answer.status_code, answer.json()) == (200, {"rules": rules})
+    for who in (alice, auditor, manager):
+        assert [api(who).get(url).status_code, api(who).put(url, {"rules": []}, format="json").status_code] == [
+            403,
+            403,
+        ]
+    wrong = {
+        "Rule 2: A rule that gives a role names a provider and a group": {"role": "admin"},
+        "Rule 2: There is no provider": {"provider": "x"},
+        "Rule 2: A rule that lets nobody in gives no role": {"letsIn": False, "virtualClusters": ["nlp"]},
+        "Rule 2: A group has": {"group": "a\u0007"},
+        "Rule 2": {"virtualClusters": ["none"]},
+        "priority": {"priority": 101},
+        "letsin": {"letsin": True},
+    }
+    for says, rule in wrong.items():
+        answer = api(admin).put(url, {"rules": [{}, rule]}, format="json")
+        assert answer.status_code == 400 and says in answer.json()["message"], (says, answer.json())
+    for body in ({}, {"rules": {}}, {"rules": [{}] * 201}, {"rules": ["x"]}, {"rules": None}):
+        assert api(admin).put(url, body, format="json").status_code == 400, str(body)[:80]
+    assert api(admin).get(url).json() == {"rules": rules}, "nothing of a list that is refused is kept"
+    assert AuditEvent.objects.filter(action="sign-in rules replaced").count() == 1
 
 
 def test_the_guide_has_the_table_of_roles() -> None:

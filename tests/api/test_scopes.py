@@ -58,6 +58,9 @@ NEEDED = {
     ("put", "virtual-clusters/<str:vc>"): "admin:*",
     ("post", "nodes"): "admin:*",
     ("get", "hosts"): "admin:*",
+    ("get", "sign-in/rules"): "admin:*",
+    ("get", "service-accounts"): "admin:*",
+    ("post", "service-accounts/<str:username>/tokens"): "admin:*",
     ("post", "appointments"): "admin:*",
     ("get", "cluster/replay/<int:id>"): "admin:*",
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from django.db import connection, transaction
 
@@ -171,6 +173,13 @@ def test_the_last_admin_with_a_password_is_always_there(admin: User) -> None:
     entry.link(linked, said("cluster-admins", subject="2"))
     assert entry.enter(said("cluster-admins", subject="2")).is_admin
     assert entry.enter(said(subject="2")).is_admin, "she is the only one who gets in without the provider"
+
+
+def test_an_identity_keeps_the_address_that_was_verified_at_the_last_sign_in() -> None:
+    rule()
+    for email in ("mira@example.org", ""):
+        entry.enter(replace(said(), email=email))
+        assert Identity.objects.get().email == email
 
 
 def test_a_name_of_one_provider_is_nobody_at_another() -> None:

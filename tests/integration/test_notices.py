@@ -19,7 +19,7 @@ from base.models import User
 from clusters.models import VirtualCluster
 from jobs import services as job_services
 from jobs.models import Attempt, Event, NoticeChannel, NoticeCursor, NoticeDelivery, NoticeRow, NoticeRule
-from jobs.notices import message, post, send, tell
+from jobs.notices import message, post, send, targets, tell
 from jobs.notices.channels import webhook
 from jobs.notices.run import NoticeWorker, purge
 from tests.cluster import Cluster
@@ -216,7 +216,7 @@ def test_it_is_signed_as_standard_webhooks_are(alice: User) -> None:
         assert send_all() == 1
         [got] = hook.got
     uid, at = got.headers["webhook-id"], int(got.headers["webhook-timestamp"])
-    assert got.headers["webhook-signature"] == webhook.signature(send.opened(row, "secret"), uid, at, got.body)
+    assert got.headers["webhook-signature"] == webhook.signature(targets.opened(row, "secret"), uid, at, got.body)
     [delivery] = deliveries()
     assert (delivery.state, delivery.status, delivery.uid, delivery.sent) == ("taken", 204, uid, got.body)
 

@@ -12,6 +12,8 @@ from playwright.sync_api import expect
 
 from base.models import User
 from jobs.models import NoticeChannel, NoticeRule
+from jobs.notices import consent, services
+from jobs.notices.services import ChannelOwner
 from tests.notices import channel, deliveries, send_all, told
 from tests.pages.conftest import PHONE, SCREEN, Tab
 from tests.receivers import receiver, says
@@ -138,3 +140,25 @@ def test_it_is_accessible_and_fits(tab: Callable[..., Tab], alice: User, setting
     shown.page.locator("tbody th a").first.click()
     expect(shown.page.get_by_role("heading", name="Answered")).to_be_visible()
     shown.check_here("an open call", dark=PHONE)
+
+
+def test_whoever_reads_the_mail_confirms_on_a_page_of_its_own_and_may_end_it(
+    tab: Callable[..., Tab], alice: User, settings: Any
+) -> None:
+    settings.MAIL_SERVER = ("127.0.0.1", 1)
+    row, _ = services.add_channel(ChannelOwner(alice), "mail", "mail", "somebody.with.a.long.name@mail.example.org")
+    shown = tab(alice)
+    shown.check_everywhere("/account/notices", dark=SCREEN)
+    expect(shown.page.get_by_text("not confirmed")).to_be_visible()
+    shown.open("/account/notices").get_by_role("button", name="Ask again").click()
+    expect(shown.page.get_by_text("is on its way")).to_be_visible()
+    shown.check_everywhere(link := consent.link(row, "somebody.with.a.long.name@mail.example.org"), dark=PHONE)
+    shown.page.get_by_role("button", name="Confirm").click()
+    expect(shown.page.get_by_text("It is confirmed")).to_be_visible()
+    shown.check_here("a confirmed address", dark=SCREEN)
+    expect(shown.open("/account/notices").get_by_role("button", name="Send a test")).to_be_visible()
+    shown.open(link).get_by_role("button", name="I want none any more").click()
+    expect(shown.page.get_by_text("gets nothing from")).to_be_visible()
+    shown.open("/account/notices")
+    expect(shown.page.get_by_text("refused")).to_be_visible()
+    expect(shown.page.get_by_role("button", name="Send a test")).to_have_count(0)

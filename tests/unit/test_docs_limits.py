@@ -16,7 +16,7 @@ from clusters.users import entry_rules
 from clusters.vcs.rules import MOST_GRACE
 from jobs.config import extras, problems, spec
 from jobs.config.sweep import parameters
-from jobs.notices import send
+from jobs.notices import consent, send
 from jobs.notices import services as notices  # ``services`` here are those of accounts
 from jobs.planning.streak import MOST
 from jobs.submitting import drafts, sweeps, templates
@@ -65,6 +65,8 @@ ROWS = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|", (USE / "limits.md").read_te
         ("people, virtual clusters and links", (rights.MOST_SHARES,)),
         ("attempts in a row", (MOST,)),
         ("channels of your notices", (notices.MOST_CHANNELS,)),
+        ("mails within a day that ask", (consent.OF_USER, consent.OF_ADDRESS)),
+        ("days for which the link in such a mail", (consent.DAYS,)),
         ("notices that are sent", (send.MOST_A_MINUTE,)),
         ("times that one is tried", (send.MOST_TRIES,)),
         ("days for which notices", (settings.NOTICE_DAYS,)),

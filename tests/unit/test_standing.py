@@ -27,7 +27,9 @@ def other_looks(one: World, **values: Any) -> World:
 
 
 def with_container(one: World, phase: str | None, **values: Any) -> World:
-    """The first container of n1 is in another phase by now, or gone."""
+    """The first container of n1 is in another phase by now, or gone. Once all are gone, nothing changes."""
+    if not one.looks["n1"].containers:
+        return one
     name, *rest = one.looks["n1"].containers
     kept = {each: one.looks["n1"].containers[each] for each in rest}
     now = {name: container(name, phase, **values)} if phase else {}

@@ -22,7 +22,7 @@ _LINES = (
     ("", r"jobs/stop|(jobs|sweeps)/\*/executionType", Scope.JOBS_STOP),
     ("DELETE", r"jobs?/\*", Scope.JOBS_STOP),
     ("", r"jobs/\*/ssh", Scope.JOBS_SUBMIT),
-    ("", r"notices(/.*)?", Scope.ACCOUNT),
+    ("", r"(service-accounts|sign-in)(/.*)?", Scope.ADMIN),
     ("", r"notices(/.*)?", Scope.ACCOUNT),
     ("GET HEAD", r"(user|group|audit)(/.*)?", Scope.ACCOUNT),
     ("PUT", r"user/\*/(password|email|extension|githubPAT)", Scope.ACCOUNT),

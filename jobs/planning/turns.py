@@ -254,11 +254,11 @@ class _Round(Generic[JobT]):
         if line.is_limited(job) is False:
             return None
         wants = self.queue.asked(job.demands)
-        if shared := [what for what, first in line.at_ceiling.items() if wants.get(what) and first.id != job.id]:
+        if shared := places.shared_ceiling(line, job, wants):
             line.limited.add(id(job.demands))
             if not above_ceiling(line.use, wants, line.quota):
                 line.behind_ceiling.add(id(job.demands))
-            return Turn(job, Move.SKIP, self.queue, behind=line.at_ceiling[shared[0]], ceiling=shared)
+            return Turn(job, Move.SKIP, self.queue, behind=places.first_at_ceiling(line, shared[0]), ceiling=shared)
         if above := above_ceiling(line.use, wants, line.quota):
             if not above_ceiling({}, wants, line.quota):  # else it waits for another ceiling, not for others to end
                 line.wait_for_ceiling(job, above)
@@ -338,6 +338,7 @@ class _Round(Generic[JobT]):
         if coming is None:
             line.closed = job.id == self._eldest()
             return Turn(job, Move.RESERVE, self.queue, keeps=True)
+        places.keep_below(line, job, coming.moment)
         return self._reserve(line, job, coming)
 
     def _reserve(self, line: VcQueue[JobT], job: JobT, coming: NextCapacity[JobT]) -> Turn[JobT]:

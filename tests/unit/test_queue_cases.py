@@ -480,3 +480,16 @@ def test_one_that_waits_for_its_ceiling_and_that_no_node_holds_is_not_told_that_
     made.waiting = [job(9, "b", since="0000", shape=shape(kind="B"))]
     [turn] = made.turns()
     assert {blocker.kind for blocker in turn.blockers} == {"ceiling", "never"}
+
+
+def test_who_starts_beside_what_is_kept_leaves_it_its_part_of_the_ceiling() -> None:
+    """Of three GPUs at most, where the job for which they are kept on the other node asks for all."""
+    nodes = [node("n0", "AA"), node("n1", "AAAA")]
+    made = Play(nodes, quotas({"a": Right(25, gpu_ceiling=3), "b": Right(25)}, *pool_totals(nodes)))
+    made.waiting = [job(1, "b", 4, seconds=10, most=10)]
+    made.step()
+    made.waiting = [job(2, gpus=3), job(3), job(4, most=5, seconds=5), job(5, gpus=0)]
+    found = {turn.job.id: turn for turn in made.turns()}
+    assert [id for id, turn in found.items() if turn.move is Move.GO] == [4, 5] and found[4].is_guest
+    assert found[3].blockers[0].sentence.startswith("VC a may use 3 GPUs at most; it uses 1 GPU, and this job asks")
+    assert "u/j2 is ahead of it there" in found[3].blockers[0].sentence

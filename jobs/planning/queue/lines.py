@@ -76,6 +76,7 @@ class VcQueue(Generic[JobT]):
         self.ranks: dict[int, tuple[bool, float]] = {}  # by shape of the next job, while the use stays as it is
         self.at_ceiling: dict[str, JobT] = {}  # by resource: who waits there for the ceiling
         self.below_at: dict[int, datetime | None] = {}  # by the job that waits for it: when that one likely gets below
+        self.kept_below: Amount = {}  # what the first blocked job takes: with that the others stay below the ceiling
         self.behind_ceiling: set[int] = (
             set()
         )  # shapes that would be below the ceiling, and only wait behind another job

@@ -13,7 +13,7 @@ from typing import Generic
 
 from clusters.placement.fit import Demand, Placement
 from clusters.placement.free import FreeNodes
-from clusters.placement.shares import Amount, above_ceiling, add, is_within, nodes_without
+from clusters.placement.shares import Amount, above_ceiling, add, is_within, nodes_without, plus
 from jobs.planning.queue import reclaim
 from jobs.planning.queue.free import FreeInRound, Shape
 from jobs.planning.queue.lines import Queue, VcQueue
@@ -83,6 +83,30 @@ def could_be_below(line: VcQueue[JobT], job: JobT, empty: FreeNodes) -> bool:
 # --- ceilings --------------------------------------------------------------------------------------------------------
 
 
+def keep_below(line: VcQueue[JobT], job: JobT, until: datetime | None) -> None:
+    """Note that those behind the first blocked job leave it its part of the ceiling until then."""
+    line.kept_below = line.queue.asked(job.demands)
+    line.below_at.setdefault(job.id, until)
+    line.unlimited.clear()
+
+
+def first_at_ceiling(line: VcQueue[JobT], what: str) -> JobT:
+    """The job behind which others wait for the ceiling of a resource."""
+    first = line.at_ceiling.get(what, line.first_blocked)
+    assert first is not None
+    return first
+
+
+def shared_ceiling(line: VcQueue[JobT], job: JobT, wants: Amount) -> list[str]:
+    """The resources for whose ceiling others wait before this job, or in which it would keep the one above it for which
+    room is kept."""
+    if shared := [what for what, first in line.at_ceiling.items() if wants.get(what) and first.id != job.id]:
+        return shared
+    if not line.kept_below or above_ceiling(line.use, wants, line.quota):
+        return []
+    return list(above_ceiling(plus(line.use, line.kept_below), wants, line.quota))
+
+
 def room_below(line: VcQueue[JobT], job: JobT, untouched: FreeNodes) -> Cleared[JobT] | None:
     """The room of a job that waits for the ceiling alone because of guests of its virtual cluster, or of jobs that end:
     its demands, its places, and the guests that leave for it. None where it would not surely fit then."""
@@ -139,7 +163,7 @@ def may_go_before(line: VcQueue[JobT], job: JobT, waits_for: Sequence[str]) -> b
         line.behind_ceiling.discard(id(job.demands))
         return False
     line.guests += 1
-    moments = [line.below_at.get(line.at_ceiling[what].id) for what in waits_for]
+    moments = [line.below_at.get(first_at_ceiling(line, what).id) for what in waits_for]
     known = [moment for moment in moments if moment is not None]
     if any(moment <= scene.rounded_now for moment in known):
         return False

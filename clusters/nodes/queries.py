@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from threading import Lock
 from typing import Any
 
@@ -23,7 +23,30 @@ from clusters.taken import taken_by_others, taken_on
 
 def load_nodes() -> list[NodeView]:
     """All nodes by name. Allocations and what quarantine holds count as taken, and only marks in force are there."""
-    return in_force(Ledger().nodes(), timezone.now())
+    return in_force(take_stock().nodes, timezone.now())
+
+
+@dataclass(frozen=True, slots=True)
+class Stock:
+    """All nodes by name, and what is taken on them, as a Ledger has it."""
+
+    nodes: Sequence[NodeView]
+    holds: Mapping[str, Hold]
+    use: Mapping[str, Amount]
+    totals: tuple[Amount, Mapping[str, Amount]]
+
+
+def take_stock() -> Stock:
+    """What there is now. Two queries where nothing has changed since this process did so last."""
+    with _lock:
+        nodes = _ledger.nodes()
+        return Stock(nodes, _ledger.holds(), _ledger.use(), _ledger.pool_totals())
+
+
+def registered_nodes() -> list[Node]:
+    """All nodes by name, with the columns that a NodeView depends on. One query where none has changed."""
+    with _lock:
+        return list(_ledger.registered())
 
 
 def load_idle_nodes() -> list[NodeView]:
@@ -87,7 +110,8 @@ class Ledger:
     their ids and the rows that it has not seen yet."""
 
     def __init__(self) -> None:
-        self._text, self._raw = "", dict[int, tuple[object, ...]]()  # of all nodes, and of each
+        self._text: str | None = None  # of all nodes
+        self._raw: dict[int, tuple[object, ...]] = {}  # of each
         self._nodes: dict[int, Node] = {}  # by id, in order of their names
         self.known: list[Node] = []  # the same, as they were read last; another list when one of them has changed
         self.views: list[NodeView] = []  # as of the last ``nodes``
@@ -103,7 +127,7 @@ class Ledger:
     def registered(self) -> list[Node]:
         """All nodes by name, as they are now, with the columns that a NodeView depends on. The list is the same as the
         last time when none of them has changed."""
-        if (text := text_of(_RAW, f"FROM {Node._meta.db_table}")) == self._text and self.known:
+        if (text := text_of(_RAW, f"FROM {Node._meta.db_table}")) == self._text:
             return self.known
         with connection.cursor() as cursor:
             cursor.execute(_RAW_NODES)
@@ -131,14 +155,14 @@ class Ledger:
         for node in nodes:
             if node.pk not in self._views:
                 holds = [self._rows[id][2] for id in self._of_node.get(node.pk, ())]
-                self._views[node.pk] = _view(node, holds, _owner(node))
+                self._views[node.pk] = _view(node, holds, owner_of(node))
         views = self.views = [self._views[node.pk] for node in nodes]
         return [_and_held(view, node) for view, node in zip(views, nodes, strict=True)] if with_held else views
 
     def idle(self) -> list[NodeView]:
         """All nodes as if nothing ran on them, without images."""
         if (nodes := self.registered()) is not self._idle[0]:
-            self._idle = nodes, [replace(_view(node, [], _owner(node)), **_IDLE) for node in nodes]
+            self._idle = nodes, [replace(_view(node, [], owner_of(node)), **_IDLE) for node in nodes]
         return self._idle[1]
 
     def holds(self) -> Mapping[str, Hold]:
@@ -224,11 +248,11 @@ def _and_held(view: NodeView, node: Node) -> NodeView:
     return replace(view, used_gpus=view.used_gpus.union(gpus), used_ports=view.used_ports.union(ports))
 
 
-_ledger, _lock = Ledger(), Lock()  # of all submissions to this process
+_ledger, _lock = Ledger(), Lock()  # of all that is asked of this process
 
 
-def _owner(node: Node) -> str:
-    """Return the virtual cluster of a row of ``_read``."""
+def owner_of(node: Node) -> str:
+    """The virtual cluster that has this node of ``registered_nodes`` alone; empty for one of the pool."""
     return str(getattr(node, "dedicated_name", None) or "")
 
 

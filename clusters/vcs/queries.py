@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Count, QuerySet
 
 from base.core.bulk import values_again
 from base.core.signals import NO_JOBS, LiveJobs, about_jobs
 from clusters.models import Node, VirtualCluster
+from clusters.nodes.queries import owner_of, registered_nodes
 from clusters.placement.shares import Amount, Quota, Right, add, quotas
 from clusters.taken import sums
 from clusters.vcs.grants import usable_by
@@ -41,11 +42,13 @@ class VcView:
         return self.row.name
 
 
-def load_vcs() -> list[VcView]:
-    """All virtual clusters, ``default`` first, then by name. Four queries, however many there are and whatever runs."""
-    cluster, jobs = _cluster(), about_jobs().live("vc")
+def load_vcs(nodes: Sequence[Node] | None = None) -> list[VcView]:
+    """All virtual clusters, ``default`` first, then by name. Four queries, however many there are and whatever runs, of
+    which one is not made for those who have read the ``nodes``."""
+    cluster, jobs = _cluster(registered_nodes() if nodes is None else nodes), about_jobs().live("vc")
     used = {vc: dict(zip(_NOTHING, taken, strict=True)) for vc, *taken in sums("vc")}
-    rows = {vc.name: vc for vc in VirtualCluster.objects.order_by("name")}
+    people = Count("grants")  # whom each was granted to
+    rows = {vc.name: vc for vc in VirtualCluster.objects.annotate(people=people).order_by("name")}
     rights = _rights(rows)
     default = rows.pop(DEFAULT_VC, VirtualCluster(name=DEFAULT_VC))
     default.capacity, default.max_capacity = rights[DEFAULT_VC].capacity, rights[DEFAULT_VC].max_capacity
@@ -69,7 +72,7 @@ def _right_rows() -> QuerySet[Any, Any]:
 
 def guaranteed(vc: str) -> Amount:
     """What a virtual cluster is guaranteed, by resource. Two queries."""
-    cluster = _cluster()
+    cluster = _cluster(registered_nodes())
     return quotas(load_rights(), cluster.pool, cluster.own)[vc].guarantee
 
 
@@ -103,15 +106,14 @@ class _Cluster:
     own: Mapping[str, Amount]
 
 
-def _cluster() -> _Cluster:
+def _cluster(nodes: Sequence[Node]) -> _Cluster:
     owners: dict[str, str] = {}
     whole: dict[str, float] = {**_NOTHING}
     parts: dict[str, dict[str, float]] = {"": {**_NOTHING}}
-    rows = Node.objects.order_by("name").values_list("name", "dedicated_to__name", "cpus", "memory_mb", "gpus")
-    for name, owner, cpus, memory_mb, gpus in rows:
-        owners[name] = owner or ""
-        for part in (whole, parts.setdefault(owners[name], {})):
-            add(part, {"cpu": cpus, "memory": memory_mb, "gpu": len(gpus)})
+    for node in nodes:
+        owners[node.name] = owner_of(node)
+        for part in (whole, parts.setdefault(owners[node.name], {})):
+            add(part, {"cpu": node.cpus, "memory": node.memory_mb, "gpu": len(node.gpus)})
     return _Cluster(owners, whole, parts.pop(""), parts)
 
 

@@ -19,7 +19,7 @@ from django.utils import timezone
 from base.core.bulk import values_of
 from base.hosts import predecessor
 from clusters.appointments.queries import spans
-from clusters.nodes.queries import Ledger
+from clusters.nodes.queries import take_stock
 from clusters.placement.fit import Demand, in_force
 from clusters.placement.shares import Hold, quotas
 from clusters.vcs.queries import load_rights
@@ -247,18 +247,18 @@ def _read(specs: Specs) -> tuple[list[WaitingJob], Scene[WaitingJob]]:
 def _scene(specs: Specs, waiting: Sequence[WaitingJob], *, moves: bool, is_held: bool) -> Scene[WaitingJob]:
     """Make the scene; rows of running jobs are read when the turns ask for them. ``moves`` says whether one of them
     ends, is a guest or says when it ends."""
-    ledger, now = Ledger(), timezone.localtime()
-    nodes = in_force(ledger.nodes(), now)
+    stock, now = take_stock(), timezone.localtime()
+    nodes = in_force(stock.nodes, now)
     return Scene(
         nodes=nodes,
         now=now,
         step=interval_start(now),
-        quotas=quotas(load_rights(), *ledger.pool_totals()),
-        use=ledger.use(),
-        running=cache(lambda: _running(specs, ledger.holds())),
+        quotas=quotas(load_rights(), *stock.totals),
+        use=stock.use,
+        running=cache(lambda: _running(specs, stock.holds)),
         changes_by_itself=moves,
         is_held=is_held,
-        holds=ledger.holds().values,
+        holds=stock.holds.values,
         spans=spans(now),
         policy=policy(),
         rests=rests.load(),

@@ -16,7 +16,7 @@ from base.accounts.viewer import Viewer
 from base.core import words
 from clusters.models import Node
 from clusters.nodes import services
-from clusters.nodes.queries import Ledger
+from clusters.nodes.queries import take_stock
 from clusters.placement.blockers import blockers
 from clusters.placement.fit import Demand, NodeView, in_force
 from clusters.placement.free import FreeNodes
@@ -87,8 +87,8 @@ def affected_by(name: str, tasks: Sequence[NodeTask]) -> list[Affected]:
     jobs = {job.pk: job for job in Job.objects.filter(id__in=ids).only("username", "name", "vc", "spec")}
     shapes = {id: _shape(job) for id, job in jobs.items()}
     held = list(Task.objects.filter(job__in=ids, state__in=TASK_LIVE_STATES).exclude(node=""))
-    ledger = Ledger()
-    views, holds = in_force(ledger.nodes(), timezone.now()), ledger.holds()
+    stock = take_stock()
+    views, holds = in_force(stock.nodes, timezone.now()), stock.holds
     views = nodes_without(views, [holds[str(task.pk)] for task in held if str(task.pk) in holds])
     left = [replace(view, offered=False, why_not="draining") if view.name == name else view for view in views]
     free, affected = FreeNodes(left, wanted=wanted(left, named_gpus(left))), []

@@ -7,14 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from django.db.models import Count
-
 from base.accounts.viewer import Viewer, may, reads_all
 from base.core import words
 from base.core.errors import NoVirtualCluster
 from base.core.signals import about_jobs
 from base.roles import Permission
 from clusters.models import Node, VcGrant
+from clusters.nodes.queries import registered_nodes
 from clusters.vcs import rules
 from clusters.vcs.queries import VcView, load_vcs
 from clusters.vcs.rules import DEFAULT_VC, part_of
@@ -130,11 +129,13 @@ class VcForm:
 
 
 def vcs_page(viewer: Viewer) -> dict[str, Any]:
-    """The context of vcs/vcs.html. Eight queries at most, however many virtual clusters there are."""
-    gpus, out = cluster_gpus()
-    lines = vc_lines(gpus)
+    """The context of vcs/vcs.html. Five queries, however many virtual clusters there are."""
+    nodes = registered_nodes()
+    gpus, out = cluster_gpus(nodes)
+    lines = vc_lines(gpus, nodes)
     return {
         "nav": "vcs",
+        "all_nodes": nodes,
         "lines": lines,
         "gpus": gpus,
         "out": out,
@@ -144,9 +145,8 @@ def vcs_page(viewer: Viewer) -> dict[str, Any]:
     }
 
 
-def vc_lines(gpus: int) -> list[VcLine]:
-    people = dict(VcGrant.objects.order_by().values_list("vc__name").annotate(number=Count("id")))
-    return [VcLine(view, gpus, people.get(view.name, 0)) for view in load_vcs()]
+def vc_lines(gpus: int, nodes: Sequence[Node] | None = None) -> list[VcLine]:
+    return [VcLine(view, gpus, getattr(view.row, "people", 0)) for view in load_vcs(nodes)]
 
 
 def one_line(lines: list[VcLine], name: str) -> VcLine:
@@ -158,14 +158,14 @@ def one_line(lines: list[VcLine], name: str) -> VcLine:
 
 def panel(
     line: VcLine,
-    lines: Sequence[VcLine],
+    page: Mapping[str, Any],
     viewer: Viewer,
     form: VcForm | None = None,
     settings: SettingsForm | None = None,
     number: int = 1,
 ) -> dict[str, Any]:
-    """What stands below the list when one of them is open. Who sets it or reads all sees who may use it. ``number`` is
-    the page of its users' parts."""
+    """What stands below the list (``page``) when one of them is open. Who sets it or reads all sees who may use it.
+    ``number`` is the page of its users' parts."""
     may_set, may_grant = (may(viewer, action, vc=line.name) for action in (Permission.SET_VC, Permission.GRANT))
     sees_all = may_grant or reads_all(viewer)
     now = about_jobs().users_of(line.name)
@@ -182,7 +182,7 @@ def panel(
     return {
         "shown": line,
         "settings": settings,
-        "choices": settings.choices(line.name) if settings and not line.is_default else [],
+        "choices": settings.choices(line.name, page["all_nodes"]) if settings and not line.is_default else [],
         "form": form or VcForm(line.name, f"{line.view.row.capacity:g}", f"{line.view.row.max_capacity:g}"),
         "may_set": may_set,
         "may_grant": may_grant and not line.is_default,
@@ -190,7 +190,7 @@ def panel(
         "managers": [name for name, manages in grants.items() if manages],
         "using": using,
         "granted": len(names),
-        "bounds": list(_bounds(line, lines)),
+        "bounds": list(_bounds(line, page["lines"])),
         **_parts(line, viewer, number),
         "others": others[:MOST_PEOPLE],
         "more_others": len(others[MOST_PEOPLE:]),
@@ -298,12 +298,12 @@ def _change(now: float, then: float, gpus: int) -> str:
     return f"{now:g} % → {then:g} %{of_gpus}"
 
 
-def cluster_gpus() -> tuple[int, str]:
+def cluster_gpus(nodes: Sequence[Node]) -> tuple[int, str]:
     """How many the registered nodes have, and which of them are away."""
     total, away, names = 0, 0, []
-    for name, health, gpus in Node.objects.order_by("name").values_list("name", "health", "gpus"):
-        total += len(gpus)
-        if health != Node.Health.READY and gpus:
-            away += len(gpus)
-            names.append(name)
+    for node in nodes:
+        total += len(node.gpus)
+        if node.health != Node.Health.READY and node.gpus:
+            away += len(node.gpus)
+            names.append(node.name)
     return total, f"{away:,} out of service on {words.listing(names)}" if away else ""

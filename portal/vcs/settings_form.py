@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,6 +10,7 @@ from django.http import QueryDict
 
 from base.core import words
 from clusters.models import Node, VirtualCluster
+from clusters.nodes.queries import owner_of
 from clusters.placement.shares import HALF_LIFE, USUAL_GRACE
 from clusters.vcs.queries import VcView
 from clusters.vcs.rules import NOTEBOOK_MINUTES
@@ -85,10 +86,10 @@ class SettingsForm:
         }
         return {name: value for name, value in settings.items() if not only or name in only}
 
-    def choices(self, own: str) -> list[NodeChoice]:
-        """The nodes of the pool and those of the virtual cluster ``own``."""
-        rows = Node.objects.order_by("name").values_list("name", "gpus", "dedicated_to__name")
-        return [NodeChoice(name, len(gpus), name in self.nodes) for name, gpus, owner in rows if owner in (None, own)]
+    def choices(self, own: str, nodes: Sequence[Node]) -> list[NodeChoice]:
+        """Of ``registered_nodes`` those of the pool and those of the virtual cluster ``own``."""
+        theirs = [node for node in nodes if owner_of(node) in ("", own)]
+        return [NodeChoice(node.name, len(node.gpus), node.name in self.nodes) for node in theirs]
 
     def _mistakes(self) -> dict[str, str]:
         errors = {}

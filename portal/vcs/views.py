@@ -47,7 +47,7 @@ def vcs(request: HttpRequest, name: str = "") -> HttpResponseBase:
             if not form.errors:
                 return redirect("/vcs" if line else f"/vcs/{form.name}")
     number = words.whole(request.GET.get("page", "")) or 1
-    below = panel(line, page["lines"], viewer_of(request), form, number=number) if line else {"add": form or VcForm()}
+    below = panel(line, page, viewer_of(request), form, number=number) if line else {"add": form or VcForm()}
     context = {**page, **below}
     # 200 for a check, also of a form with errors: nothing was refused, and htmx would not show a refusal.
     status = 400 if form and form.errors and not _only_check(request) else 200
@@ -75,7 +75,7 @@ def vc_settings(request: HttpRequest, name: str) -> HttpResponseBase:
         else:
             messages.success(request, f"The settings of {name} were saved.")
             return redirect(line.url)
-    context = {**page, **panel(line, page["lines"], viewer_of(request), settings=form)}
+    context = {**page, **panel(line, page, viewer_of(request), settings=form)}
     return render(request, "vcs/vcs.html", context, status=400)
 
 

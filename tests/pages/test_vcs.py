@@ -196,7 +196,7 @@ def test_its_queries_do_not_grow(browse: Browse, admin: User, count_queries: Cou
         VcGrant.objects.create(vc=vc, username=f"u{number}")
         make_job(f"u{number}", vc=vc.name, state="RUNNING")
     assert count_queries(lambda: client.get("/vcs/nlp")) == few
-    assert few <= 24
+    assert few <= 18
 
 
 @pytest.mark.browser

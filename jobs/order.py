@@ -127,5 +127,4 @@ def _write(job: Job, actor: User, kind: str, reason: str, **values: Any) -> None
     data = {name: value if isinstance(value, int | str) else value.isoformat() for name, value in values.items()}
     audit.record(actor.username, "place in the queue changed", str(job), data={"reason": reason})
     Event.objects.create(job=job, at=now, kind=kind, actor=actor.username, reason=reason, data=data)
-    wake.notify("scheduler")
-    wake.notify("pages")
+    wake.notify("scheduler", "pages")

@@ -328,5 +328,4 @@ def _record(job_ids: list[int], at: datetime, kind: str, actor: str, reason: str
 
 
 def _wake() -> None:
-    wake.notify("scheduler")
-    wake.notify("pages")
+    wake.notify("scheduler", "pages")

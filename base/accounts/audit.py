@@ -62,8 +62,7 @@ def record(
 def changed(actor: str, action: str, target: str, data: Mapping[str, Any]) -> None:
     """Record a change of what jobs run on: passes and pages have to see it at once."""
     record(actor, action, target, data)
-    wake.notify("scheduler")
-    wake.notify("pages")
+    wake.notify("scheduler", "pages")
 
 
 def refused(actor: str, path: str, method: str, *, ip: str | None = None, way: str | None = None) -> None:

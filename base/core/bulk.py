@@ -134,7 +134,12 @@ def insert_row(row: Model) -> None:
     statement, fields = _insertion(type(row))
     connection = connections[DEFAULT_DB_ALIAS]
     with connection.cursor() as cursor:
-        values = [field.get_db_prep_save(field.pre_save(row, add=True), connection) for field in fields]
+        values = [
+            value
+            if as_it_is and type(value := getattr(row, field.attname)) in _AS_IT_IS
+            else field.get_db_prep_save(field.pre_save(row, add=True), connection)
+            for field, as_it_is in fields
+        ]
         cursor.execute(statement, values)
         row.pk = cursor.fetchone()[0]
     row._state.adding, row._state.db = False, DEFAULT_DB_ALIAS
@@ -144,8 +149,8 @@ def insert_rows(rows: Sequence[Model]) -> None:
     """INSERT rows of one model. Their ids are not learnt."""
     if rows:
         _, fields = _insertion(type(rows[0]))
-        values = [[field.pre_save(row, add=True) for field in fields] for row in rows]
-        insert_values(type(rows[0]), [field.name for field in fields], values)
+        values = [[field.pre_save(row, add=True) for field, _ in fields] for row in rows]
+        insert_values(type(rows[0]), [field.name for field, _ in fields], values)
 
 
 def insert_values(model: type[Model], names: Sequence[str], rows: Iterable[Row]) -> None:
@@ -208,14 +213,21 @@ def _adapted(values: Iterable[int | str | datetime]) -> list[Any]:
     return [adapt(value) if isinstance(value, datetime) else value for value in values]
 
 
+def _is_clock(field: Any) -> bool:
+    return getattr(field, "auto_now", False) or getattr(field, "auto_now_add", False)
+
+
 @cache
-def _insertion(model: type[Model]) -> tuple[str, list[Any]]:
-    """The statement that gives the id of the new row, and the fields whose values it takes."""
+def _insertion(model: type[Model]) -> tuple[str, list[tuple[Any, bool]]]:
+    """The statement that gives the id of the new row, and the fields whose values it takes: each with whether those of
+    ``_AS_IT_IS`` are taken so."""
     fields = [field for field in model._meta.concrete_fields if not field.primary_key]
     quote = connections[DEFAULT_DB_ALIAS].ops.quote_name
     columns, marks = ", ".join(quote(str(field.column)) for field in fields), ", ".join(["%s"] * len(fields))
     table, id = quote(model._meta.db_table), quote(str(model._meta.pk.column))
-    return f"INSERT INTO {table} ({columns}) VALUES ({marks}) RETURNING {id}", fields  # noqa: S608 - our own names
+    return f"INSERT INTO {table} ({columns}) VALUES ({marks}) RETURNING {id}", [  # noqa: S608 - our own names
+        (field, not isinstance(field, JSONField) and not _is_clock(field)) for field in fields
+    ]
 
 
 def _found(query: str, values: Iterable[int | str | datetime]) -> tuple[tuple[str, ...], list[Row]]:

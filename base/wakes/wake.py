@@ -15,6 +15,7 @@ import socket
 import tempfile
 import threading
 import uuid
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Literal
 
@@ -30,13 +31,15 @@ _FOLDER = "wake"  # it has nothing else in it, so a socket without a listener is
 POLL = 5.0  # seconds after which live streams look without a wake-up
 
 
-def notify(topic: Topic) -> None:
-    """Wake every listener of the topic once the current transaction has committed."""
+def notify(*topics: Topic) -> None:
+    """Wake every listener of these topics once the current transaction has committed."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_notify(%s, '')", [_channel(topic)])
+            notices = ", ".join(["pg_notify(%s, '')"] * len(topics))
+            cursor.execute(f"SELECT {notices}", [_channel(topic) for topic in topics])
         return
-    transaction.on_commit(lambda: _send(topic), robust=True)  # what is committed stays committed if nobody can be woken
+    # What is committed stays committed if nobody can be woken.
+    transaction.on_commit(lambda: _send(topics), robust=True)
 
 
 class Listener:
@@ -108,14 +111,14 @@ def _place(name: str) -> Path:
     return folder
 
 
-def _send(topic: Topic) -> None:
+def _send(topics: Collection[Topic]) -> None:
     if not _place(_FOLDER).exists():  # nobody has listened yet
         return
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
         sender.setblocking(False)
         folder = str(sockets_folder(_FOLDER))
         for name in os.listdir(folder):
-            if not name.startswith(f"{topic}."):
+            if name.partition(".")[0] not in topics:
                 continue
             try:
                 sender.sendto(b".", f"{folder}/{name}")

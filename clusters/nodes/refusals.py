@@ -213,5 +213,4 @@ def _locked(node: str) -> Node | None:
 
 def _write(row: Node, marks: Marks) -> None:
     Node.objects.filter(pk=row.pk).update(marks=marks, updated_at=timezone.now())
-    wake.notify("scheduler")
-    wake.notify("pages")
+    wake.notify("scheduler", "pages")

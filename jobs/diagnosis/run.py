@@ -86,8 +86,7 @@ def _write(attempt: Attempt, diagnosis: Diagnosis) -> bool:
         Job.objects.filter(pk=attempt.job_id).update(changed_at=now)
         if diagnosis.rule:
             _note(attempt, diagnosis, now)
-        wake.notify("scheduler")
-        wake.notify("pages")
+        wake.notify("scheduler", "pages")
     log.info(
         "diagnosed", job=str(attempt.job), attempt=attempt.number, cause=diagnosis.cause, certainty=diagnosis.certainty
     )

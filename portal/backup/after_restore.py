@@ -67,8 +67,7 @@ def confirm_gone() -> bool:
         if not predecessor.rows().delete()[0]:
             return False
         audit.record(ACTOR, "old installation gone")
-        wake.notify("scheduler")
-        wake.notify("pages")
+        wake.notify("scheduler", "pages")
     return True
 
 

@@ -481,7 +481,7 @@ def test_it_writes_down_who_did_it_and_wakes_scheduler_and_pages(
     gpu01: Node, root: APIClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     woken: list[str] = []
-    monkeypatch.setattr(wake, "notify", woken.append)
+    monkeypatch.setattr(wake, "notify", lambda *topics: woken.extend(topics))
     root.put(f"{URL}/gpu-01", {"memoryMB": 100}, format="json")
     root.put(f"{URL}/gpu-01/status", {"nodeStatus": "cordoned"}, format="json")
     root.delete(f"{URL}/gpu-01")

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db
 
 def test_orders_that_are_gathered_are_written_together_and_wake_workers_once(monkeypatch: pytest.MonkeyPatch) -> None:
     woken: list[str] = []
-    monkeypatch.setattr(wake, "notify", woken.append)
+    monkeypatch.setattr(wake, "notify", lambda *topics: woken.extend(topics))
     gathering = GatheringBroker()
     gathering.write()
     assert woken == [], "nobody is woken for nothing"

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def wakes(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     topics: list[str] = []
-    monkeypatch.setattr(wake, "notify", topics.append)
+    monkeypatch.setattr(wake, "notify", lambda *those: topics.extend(those))
     yield topics
 
 

@@ -8,20 +8,25 @@ from __future__ import annotations
 
 from django.db.models import Max
 
-from base.core.bulk import one_row
+from base.core.bulk import first_row, one_row
 from base.core.values import milliseconds
 from jobs.models import Event, Job, Task
 from jobs.planning.lifecycle import JobState, TaskState
 
+_PARTS = (
+    *("j.state", "j.id", "j.execution", "j.changed_at", "j.user_retries", "j.platform_retries", "j.resource_retries"),
+    *("j.exit_code", "a.id", "a.launched_at", "a.decided_at", "a.completed_at", "a.exit_code"),
+    *("(SELECT max(id) FROM jobs_event WHERE job_id = j.id)", "max(t.changed_at)", "max(t.fact_at)"),
+)
+_NAMES = tuple(f"version_{at}" for at in range(len(_PARTS)))
 _OF_DETAIL = """
-    SELECT j.state, j.id, j.execution, j.changed_at, j.user_retries, j.platform_retries, j.resource_retries,
-        j.exit_code, a.id, a.launched_at, a.decided_at, a.completed_at, a.exit_code,
-        (SELECT max(id) FROM jobs_event WHERE job_id = j.id), max(t.changed_at), max(t.fact_at)
     FROM jobs_job j JOIN jobs_attempt a ON a.job_id = j.id AND a.number = j.attempt_number
         LEFT JOIN jobs_task t ON t.attempt_id = a.id
     WHERE j.username = %s AND j.name = %s AND j.deleted_at IS NULL
     GROUP BY j.id, a.id
 """
+_VERSION = f"SELECT {', '.join(_PARTS)} {_OF_DETAIL}"
+_JOB = f"SELECT j.*, {', '.join(f'{part} AS {name}' for part, name in zip(_PARTS, _NAMES, strict=True))} {_OF_DETAIL}"
 
 
 def of_list() -> tuple[object, ...]:
@@ -33,7 +38,16 @@ def of_list() -> tuple[object, ...]:
 def of_detail(username: str, name: str) -> tuple[object, ...]:
     """Return that of a job that REST answers. It is empty where there is none, and for a waiting job: the reason why it
     waits depends on the whole cluster and on the time."""
-    found = one_row(_OF_DETAIL, username, name)
+    return _known(one_row(_VERSION, username, name))
+
+
+def job_and_version(username: str, name: str) -> tuple[Job | None, tuple[object, ...]]:
+    """The job with that of its detail, by one query; None where there is none."""
+    job = first_row(Job, _JOB, username, name)
+    return job, () if job is None else _known(tuple(getattr(job, each) for each in _NAMES))
+
+
+def _known(found: tuple[object, ...]) -> tuple[object, ...]:
     return () if found[:1] == (JobState.WAITING,) else found
 
 

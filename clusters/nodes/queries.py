@@ -110,8 +110,7 @@ class Ledger:
     their ids and the rows that it has not seen yet."""
 
     def __init__(self) -> None:
-        self._text: str | None = None  # of all nodes
-        self._raw: dict[int, tuple[object, ...]] = {}  # of each
+        self._text, self._raw = "", dict[int, tuple[object, ...]]()  # of all nodes, and of each
         self._nodes: dict[int, Node] = {}  # by id, in order of their names
         self.known: list[Node] = []  # the same, as they were read last; another list when one of them has changed
         self.views: list[NodeView] = []  # as of the last ``nodes``

@@ -37,23 +37,28 @@ class OneJob(V1View):
 
     @extend_schema(summary="One job", responses=shapes.JobDetail)
     def get(self, request: Request, job: str, username: str = "") -> HttpResponseBase:
-        reader_of(request)
+        viewer, row = reader_of(request), None
         # An address that names no user is looked up first: the job's version is that of its owner and name.
-        row = None if username and "\x00" not in username + job else find_job(request, username, job)
-        owner, name = (username, job) if row is None else (row.username, row.name)
+        is_named = bool(username) and "\x00" not in username + job
+        if not is_named:
+            row = find_job(request, username, job)
+        owner, name = (row.username, row.name) if row else (username, job)
+        row, now = versions.job_and_version(owner, name)
         uri = request.build_absolute_uri()
+
+        def etag_of(viewer: Viewer, found: tuple[object, ...]) -> str:
+            rights = access.may_read_details(viewer, owner), access.may_read_logs(viewer, owner)
+            return etags.of(f"{uri} {rights}", *found) if found else ""
 
         def version(viewer: Viewer) -> str:
             require_reader(viewer)
-            found = versions.of_detail(owner, name)
-            rights = access.may_read_details(viewer, owner), access.may_read_logs(viewer, owner)
-            return etags.of(f"{uri} {rights}", *found) if found else ""
+            return etag_of(viewer, versions.of_detail(owner, name))
 
         def answer() -> Response:
             return Response(serializers.job_answer(request, row or find_job(request, username, job), job))
 
         # Whose job a name alone means may change while that job does not.
-        return etags.answer(request, version, answer, keep=row is None)
+        return etags.answer(request, version, answer, keep=is_named, etag=etag_of(viewer, now))
 
     @extend_schema(
         summary="Submit a job by its name", request=JobSpec, responses={201: shapes.JobDetail, **errors(409, 429)}

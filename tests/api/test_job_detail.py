@@ -197,7 +197,7 @@ def test_it_reads_a_thousand_tasks_with_as_many_queries_as_one(api: Api, alice: 
             body = api(None).get(f"/api/v1/user/alice/jobs/{name}").json()
         assert len(body["taskRoles"]["worker"]["taskStatuses"]) == tasks
         counts.append(len(queries))
-    assert counts == [4 + ETAG_QUERIES] * 2
+    assert counts == [3 + ETAG_QUERIES] * 2
 
 
 def test_it_keeps_earlier_attempts_and_their_tasks(api: Api, alice: User) -> None:

@@ -32,11 +32,18 @@ def of(*versions: object) -> str:
 
 
 def answer(
-    request: Request, version: Version, make: Callable[[], HttpResponseBase], *, keep: bool = True
+    request: Request,
+    version: Version,
+    make: Callable[[], HttpResponseBase],
+    *,
+    keep: bool = True,
+    etag: str | None = None,
 ) -> HttpResponseBase:
     """304 when the client says that it has the answer with this ETag; else what ``make`` makes. ``keep``: the answer
-    depends on nothing but the address and the version, so it may be sent again to anybody with the same."""
-    etag = version(viewer_of(request))
+    depends on nothing but the address and the version, so it may be sent again to anybody with the same.
+    ``etag``: what ``version`` says now, for those who know it."""
+    if etag is None:
+        etag = version(viewer_of(request))
     made = repeated.unchanged(request._request, etag) or make()
     made["Cache-Control"] = "no-cache"
     if etag:

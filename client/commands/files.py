@@ -19,7 +19,7 @@ def cp(source: str, target: str, force: bool, missing: bool, checksum: bool) -> 
 
     A path of the store begins with store:, as store:/users/mira/data. SOURCE/* is what is in a folder. A target that is
     a folder, or ends with /, is copied into. After a break the same command goes on: in a large file by itself, in a
-    folder with -c.
+    folder with -c where TARGET ends with /.
     """
     from ..copying import copy
 

@@ -56,7 +56,9 @@ def execute(job: str, task: str, command: tuple[str, ...]) -> None:
 
 @click.command()
 @task_option
-@click.option("-l", "--local", default=None, type=int, help="Port of this machine; that of the task without it.")
+@click.option(
+    "-l", "--local", type=click.IntRange(0, 65_535), help="Port of this machine; that of the task without it."
+)
 @job_argument
 @click.argument("port")
 def forward(job: str, port: str, task: str, local: int | None) -> None:

@@ -121,11 +121,11 @@ def open_page(job: str, only_print: bool) -> None:
 
 
 def reasons(status: Any) -> list[str]:
-    """Why a job waits, or why it failed, of its status alone."""
+    """Why a job waits, failed, or was stopped, of its status alone."""
     if reason := status.get("waitingReason"):
         return ["", *waiting(reason)]
     if not (found := status.get("diagnosis")):
-        spec = status.get("appExitSpec") if status["state"] == "FAILED" else None
+        spec = status.get("appExitSpec") if status["state"] in ("FAILED", "STOPPED") else None
         return ["", spec["reason"]] if spec and spec.get("reason") else []
     certain = {"certain": "", "likely": "likely: ", "possible": "possibly: "}[found["certainty"]]
     who = " on ".join(each for each in (found["task"], found["node"]) if each)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..errors import WrongConfig
 from ..words import exit_code
 from .common import as_json, client, job_argument
 from .output import answer, say
@@ -62,7 +63,7 @@ def run(command: tuple[str, ...], folder: str, detach: bool, as_json: bool, **as
 
 
 @click.command()
-@click.argument("file", type=click.File("r"), required=False)
+@click.argument("file", type=click.File("r", encoding="utf-8"), required=False)
 @click.option("--again", metavar="JOB", help="In place of a file: the config of this job, with what is given below.")
 @amounts
 @click.option("-f", "--follow", is_flag=True, help="Follow its logs, and end with its exit code.")
@@ -80,7 +81,11 @@ def submit(file: Any, again: str | None, follow: bool, as_json: bool, name: str,
     else:
         if name or any(changed.values()):
             raise click.UsageError("What the file says counts: other amounts are for --again.")
-        job = portal.submit(file.read())
+        try:
+            text = file.read()
+        except UnicodeDecodeError:
+            raise WrongConfig(f"{file.name} is no text in UTF-8.") from None
+        job = portal.submit(text)
     say(f"{job.full_name} was submitted: {job.url}")
     if follow:
         return _follow(job, as_json)

@@ -17,7 +17,9 @@ from base.core.words import whole
 from base.models import User
 from jobs import queries, services
 from jobs.models import Job
+from jobs.planning.lifecycle import JobState
 from jobs.submitting import choices
+from jobs.waiting.why import turn_of, waiting_reason
 from jobs.web_pages import notebooks, origin, shown
 from jobs.web_pages.notebooks import BOARD, LAB, Asked, Notebook
 from portal.shared.guard import fresh_page, own_form, own_post
@@ -66,6 +68,8 @@ def open_notebook(request: HttpRequest, name: str) -> HttpResponseBase:
         answer["Referrer-Policy"] = "no-referrer"
         return answer
     waits = {"nav": "notebooks", "job": job, "url": job_url(job.username, job.name), "row": page}
+    if job.state == JobState.WAITING:
+        waits["reason"] = waiting_reason(job, turn_of(job))["summary"]
     is_live = job.state in queries.LIVE and origin.is_on()
     response = render(request, "notebooks/opening.html", {**waits, "is_live": is_live, "is_on": origin.is_on()})
     if is_live:

@@ -116,7 +116,7 @@ def vc_grant(request: HttpRequest, name: str) -> HttpResponseBase:
             raise
         messages.error(request, error.message)
         return back
-    messages.success(request, f"{username} may use {name}.")
+    messages.success(request, f"{username} {'manages' if manages else 'may use'} {name}.")
     return back
 
 

@@ -56,6 +56,14 @@ def test_one_click_opens_jupyter_as_usual(browser: Browser) -> None:
     )
 
 
+def test_while_it_waits_its_page_says_for_what(browser: Browser) -> None:
+    node = make_node()
+    opened(browser)
+    node.delete()
+    page = browser.get("/notebooks/notebook-jupyter").content.decode()
+    assert "It waits: No node" in page and "for room" not in page
+
+
 def test_sizes_are_those_of_the_nodes_and_say_what_is_free(browser: Browser) -> None:
     make_node(cpus=32, memory_mb=131_072, gpus=2)
     page = browser.get("/notebooks").content.decode()

@@ -48,6 +48,10 @@ def test_it_shows_a_new_secret_once_and_no_address_of_a_chat(browse: Browse, ali
     assert "hooks.example.org/x" in page and made.context["secret"] not in page
 
 
+def test_an_address_of_mail_is_asked_for_too(browse: Browse, alice: User) -> None:
+    assert 'placeholder="mail@example.org' in text(browse(alice), "/account/notices")
+
+
 @pytest.mark.parametrize(
     "change", [{"name": ""}, {"kind": "pigeon"}, {"target": "https://127.0.0.1/"}, {"target": "x"}]
 )

@@ -43,6 +43,14 @@ def test_it_lists_what_each_has_and_uses(browse: Browse) -> None:
     assert "nlp: 40 % used, 30 % guaranteed, at most 50 %" in text(client)
 
 
+def test_it_says_whom_it_made_the_manager(browse: Browse, admin: User, alice: User) -> None:
+    make_vc()
+    client = browse(admin)
+    for fields, says in (({"manages": "1"}, "alice manages nlp."), ({}, "alice may use nlp.")):
+        client.post("/vcs/nlp/users", {"username": "alice", "action": "give", **fields})
+        assert says in text(client, "/vcs/nlp")
+
+
 def test_it_shows_percent_where_there_are_no_gpus(browse: Browse) -> None:
     make_node(cpus=8)
     assert browse(None).get("/vcs").context["lines"][0].guaranteed_cell == ("100 %", "")

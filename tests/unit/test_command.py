@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from client import Client
+from client.commands.jobs import reasons
 from client.errors import PortalAway
 from client.following import Follower
 from client.main import main
@@ -98,6 +99,19 @@ def test_a_disk_that_is_full_and_a_question_without_an_answer_are_sentences() ->
     ):
         done = subprocess.run(["sh", "-c", f"{PROGRAM} {line}"], capture_output=True, text=True, timeout=LIMIT)
         assert done.returncode == code and says in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_config_that_is_no_text_and_a_port_that_cannot_be_are_sentences(tmp_path: Path) -> None:
+    (config := tmp_path / "job.json").write_bytes(b'{"jobName": "\xff"}')
+    done = does("submit", str(config), url="http://127.0.0.1:1")
+    assert (done.exit_code, done.stderr) == (65, f"longshore: {config} is no text in UTF-8.\n")
+    done = does("forward", "train", "http", "--local", "80000")
+    assert done.exit_code == 2 and "80000 is not in the range" in done.stderr
+
+
+def test_it_says_who_stopped_a_job() -> None:
+    stopped = {"state": "STOPPED", "appExitSpec": {"reason": "Stopped by omar."}}
+    assert reasons(stopped) == ["", "Stopped by omar."]
 
 
 def test_a_portal_that_stays_away_ends_what_waits_for_it(other: str) -> None:

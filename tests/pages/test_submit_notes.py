@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 from playwright.sync_api import expect
 
 from base.files.store import open_store
@@ -46,7 +47,7 @@ def test_it_says_which_nodes_have_the_image(browse: Browse, alice: User) -> None
     says = "on 1 of 2 nodes that fit; the others pull it first"
     assert notes(browse(alice), image="ubuntu:22.04", taskRoles=[role])["Image"] == ("yes", says)
     assert notes(browse(alice), image="other:1")["Image"][0] == "warn"
-    Node.objects.update(images=["ubuntu:22.04"])
+    Node.objects.update(images=["ubuntu:22.04"], images_at=timezone.now())
     assert notes(browse(alice), image="ubuntu:22.04")["Image"] == ("yes", "on n1, n2, small")
 
 

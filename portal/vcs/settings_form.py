@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -48,6 +49,7 @@ class SettingsForm:
     profile: str = VirtualCluster.Profile.DEFAULT
     rdma: bool = False
     nodes: tuple[str, ...] = ()
+    was: str = ""  # ``settings`` as JSON when it was shown: what somebody else has saved since then stays
     errors: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -56,21 +58,22 @@ class SettingsForm:
         numbers: dict[str, int | None] = {name: getattr(row, name) for name in _NUMBERS}
         texts: dict[str, Any] = {name: "" if number is None else str(number) for name, number in numbers.items()}
         quota = words.quota_text(row.store_quota)
-        return cls(**texts, store_quota=quota, profile=row.profile, rdma=row.rdma, nodes=view.own)
+        form = cls(**texts, store_quota=quota, profile=row.profile, rdma=row.rdma, nodes=view.own)
+        return replace(form, was=json.dumps(form.settings(())))
 
     @classmethod
     def typed(cls, post: QueryDict) -> SettingsForm:
         texts: dict[str, Any] = {name: post.get(name, "").strip() for name in (*_NUMBERS, "store_quota", "profile")}
         nodes = tuple(name.replace("\0", "") for name in post.getlist("node"))
-        form = cls(**texts, rdma=bool(post.get("rdma", "")), nodes=nodes)
+        form = cls(**texts, rdma=bool(post.get("rdma", "")), nodes=nodes, was=post.get("was", ""))
         return replace(form, errors=form._mistakes())
 
     def refused(self, sentence: str) -> SettingsForm:
         return replace(self, errors={**self.errors, "": sentence})
 
     def settings(self, only: Collection[str]) -> dict[str, Any]:
-        """The columns for clusters.vcs.services.change_settings, of these ``only``; empty: all. Only for a form without
-        errors."""
+        """The columns for clusters.vcs.services.change_settings that differ from what was shown, of these ``only``;
+        empty: of all. Only for a form without errors."""
         numbers = {name: int(getattr(self, name)) if getattr(self, name) else None for name in _NUMBERS}
         settings = {
             **numbers,
@@ -84,7 +87,16 @@ class SettingsForm:
             "rdma": self.rdma,
             "dedicated_nodes": sorted(set(self.nodes)),
         }
-        return {name: value for name, value in settings.items() if not only or name in only}
+        shown = self._shown()
+        changed = {name: value for name, value in settings.items() if name not in shown or shown[name] != value}
+        return {name: value for name, value in changed.items() if not only or name in only}
+
+    def _shown(self) -> dict[str, Any]:
+        try:
+            shown = json.loads(self.was or "{}")
+        except (ValueError, RecursionError):
+            return {}
+        return shown if isinstance(shown, dict) else {}
 
     def choices(self, own: str, nodes: Sequence[Node]) -> list[NodeChoice]:
         """Of ``registered_nodes`` those of the pool and those of the virtual cluster ``own``."""

@@ -57,8 +57,8 @@ def vcs(request: HttpRequest, name: str = "") -> HttpResponseBase:
 @own_form
 def vc_settings(request: HttpRequest, name: str) -> HttpResponseBase:
     """Fields of the POST: gpu_guarantee, gpu_ceiling, user_gpus, user_jobs, user_priority, share_half_life, grace,
-    min_run, notebook_minutes, store_quota (empty: none), profile, rdma, log_days, log_gigabytes, node (many). Of
-    ``default`` only what is of users and logs counts, of a manager less."""
+    min_run, notebook_minutes, store_quota (empty: none), profile, rdma, log_days, log_gigabytes, node (many), and was,
+    from which they must differ. Of ``default`` only what is of users and logs counts, of a manager less."""
     user = require(viewer_of(request), Permission.SET_VC, vc=name)
     page = vcs_page(viewer_of(request))
     line = one_line(page["lines"], name)
@@ -69,7 +69,8 @@ def vc_settings(request: HttpRequest, name: str) -> HttpResponseBase:
         try:
             of_user = services.OF_DEFAULT if user.is_admin else services.OF_MANAGERS
             only = of_user if line.is_default or not user.is_admin else ()
-            services.change_settings(user, name, form.settings(only))
+            if settings := form.settings(only):
+                services.change_settings(user, name, settings)
         except LongshoreError as error:
             form = form.refused(error.message)
         else:

@@ -289,6 +289,23 @@ def test_admins_change_its_settings_and_see_them(browse: Browse, admin: User, al
 
 
 @pytest.mark.parametrize(
+    ("was", "kept"),
+    [(None, (7, 9)), ("", (5, 9)), ("[" * 100_000, (5, 9)), ("[]", (5, 9)), ('{"user_jobs": 8}', (5, 9))],
+)
+def test_what_another_admin_has_saved_meanwhile_stays(
+    browse: Browse, admin: User, was: str | None, kept: tuple[int, int]
+) -> None:
+    vc = make_vc(min_run=5)
+    shown = browse(admin).get("/vcs/nlp").context["settings"]
+    of_both = {"share_half_life": "24", "grace": "30", "notebook_minutes": "120", "profile": "default"}
+    browse(admin).post("/vcs/nlp/settings", {**of_both, "was": shown.was, "min_run": "7"})
+    was = shown.was if was is None else was
+    browse(admin).post("/vcs/nlp/settings", {**of_both, "was": was, "min_run": "5", "user_jobs": "9"})
+    vc.refresh_from_db()
+    assert (vc.min_run, vc.user_jobs) == kept
+
+
+@pytest.mark.parametrize(
     ("typed", "field", "says"),
     [
         ({"gpu_guarantee": "9"}, "", "The pool has 8 GPUs, of which others are guaranteed 0: 8 are left."),

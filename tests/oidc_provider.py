@@ -56,7 +56,7 @@ class OidcProvider:
 
     def get(self, path: str, headers: Any) -> tuple[int, Any]:
         if path == "/.well-known/openid-configuration":
-            ends = {"authorization": "authorize", "token": "token", "userinfo": "userinfo"}
+            ends = {"authorization": "authorize", "token": "token", "userinfo": "userinfo", "end_session": "leave"}
             found = {f"{name}_endpoint": f"{self.url}/{end}" for name, end in ends.items()}
             return 200, {"issuer": self.url, "jwks_uri": f"{self.url}/keys", **found, **self.lies.get("addresses", {})}
         if path == "/keys":

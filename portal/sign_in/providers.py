@@ -25,7 +25,7 @@ from base.core.errors import BadRequest, LongshoreError, NotFound, NotLetIn
 from clusters.users import entry
 from portal.shared.confirm import leads_here
 from portal.shared.viewer import user_of, viewer_of
-from portal.sign_in.views import HOURS, LAST, login_page
+from portal.sign_in.views import HOURS, LAST, SIGN_OUT, login_page
 
 MINUTES = 10  # for which a sign-in may take at the provider
 _COOKIE = f"{'__Host-' if settings.IS_HTTPS else ''}signing-in"
@@ -60,7 +60,7 @@ def end_sign_in(request: HttpRequest, name: str) -> HttpResponse:
         kept = _begun(request, name)
         target = kept["next"]
         begun = oidc.Begun(kept["state"], kept["nonce"], kept["verifier"])
-        said = oidc.finish(provider, begun, _back(provider), request.GET.dict())
+        said = oidc.finish(provider, begun, _back(provider), f"{settings.PUBLIC_URL}/login", request.GET.dict())
         response = _link(request, kept["link"], said) if kept["link"] else _enter(request, said, target)
     except LongshoreError as error:
         response = login_page(request, target, error)
@@ -111,6 +111,7 @@ def _enter(request: HttpRequest, said: Said, target: str) -> HttpResponse:
     user = entry.enter(said)
     auth.login(request, user, _BACKEND)
     request.session.set_expiry(HOURS * 3600)
+    request.session[SIGN_OUT] = {"title": said.title, "address": said.sign_out} if said.sign_out else None
     audit.record(user.username, "login", data={"provider": said.provider})
     response = redirect(target)
     _keep(response, LAST, said.provider, 365 * 86400)

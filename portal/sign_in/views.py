@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from django.conf import settings
 from django.contrib import auth
 from django.contrib.auth.base_user import AbstractBaseUser
@@ -13,12 +15,15 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from base.accounts import audit
 from base.accounts.providers.state import fails
+from base.accounts.viewer import Guest
 from base.core.errors import BadRequest, IncorrectPassword, LongshoreError, NoUser
+from base.models import User
 from portal.shared.confirm import leads_here
 from portal.sign_in import passwords
 from portal.sign_in.passwords import LOCAL
 
 LAST = "last-sign-in"  # a cookie: the provider by which somebody last signed in there
+SIGN_OUT = "sign-out"  # in a session: the provider that somebody may sign out of too, and at which address
 HOURS = 12  # after which who came by a provider signs in again, so that what their groups give is no older
 _REMEMBER_SECONDS = 7 * 86400
 
@@ -51,9 +56,12 @@ def is_directory(user: AbstractBaseUser) -> bool:
     return str(getattr(user, "backend", "")).endswith("DirectoryBackend")
 
 
-def login_page(request: HttpRequest, target: str, error: LongshoreError | None = None) -> HttpResponse:
+def login_page(
+    request: HttpRequest, target: str, error: LongshoreError | None = None, sign_out: dict[str, str] | None = None
+) -> HttpResponse:
     """Context: ``next``, ``username``, ``error`` (a sentence or empty), ``ways`` and ``directories``: each provider of
-    a kind with why it fails, ``source``: the chosen one, ``last``: the provider of the last time in this browser."""
+    a kind with why it fails, ``source``: the chosen one, ``last``: the provider of the last time in this browser,
+    ``sign_out``: title and address of one that somebody who signed out here may still be signed in at."""
     known = [(each, fails(each)) for each in settings.SIGN_IN.values()]
     directories = [way for way in known if way[0].kind == "LDAP"]
     asked = (request.POST or request.GET).get("source", "")
@@ -63,15 +71,20 @@ def login_page(request: HttpRequest, target: str, error: LongshoreError | None =
         "error": error.message if error else "",
         "ways": [way for way in known if way not in directories],
         "directories": directories,
+        "sign_out": sign_out,
         "source": asked or (directories[0][0].name if directories else LOCAL),
         "last": settings.SIGN_IN.get(request.COOKIES.get(LAST, "")),
     }
     return render(request, "sign_in/login.html", page, status=error.status if error else 200)
 
 
+@never_cache
 @require_POST
 def logout(request: HttpRequest) -> HttpResponse:
+    """A page with a link to the provider of the session, if it can sign people out: no form may lead elsewhere."""
     if request.user.is_authenticated:
         audit.record(request.user.get_username(), "logout")
+    sign_out = request.session.get(SIGN_OUT)
     auth.logout(request)
-    return redirect("/login")
+    request.user = cast(User, Guest())  # Django's own has no role, which a page asks for
+    return login_page(request, "/", sign_out=sign_out) if sign_out else redirect("/login")

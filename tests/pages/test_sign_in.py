@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import jwt
 import pytest
 import requests
 from django.contrib.sessions.models import Session
@@ -89,9 +90,11 @@ def test_it_signs_in_at_a_provider_of_others(client: Client, lab: OidcProvider, 
                 "42",
                 ["vision"],
             )
+            leave = client.post("/logout").context["sign_out"]["address"]
+            assert leave.startswith(settings.SIGN_IN["lab"].issuer)
+            assert there.get(leave).status_code == 200 and "http://testserver/login" in there.get(leave).text
             refused = {"sub": "42", "action": "deny"}
             answer = there.post(client.get("/sign-in/lab").headers["Location"], refused, allow_redirects=False)
-            client.post("/logout")
             assert "access_denied" in answer.headers["Location"]
             assert told(client.get(answer.headers["Location"]))
 
@@ -359,6 +362,32 @@ def test_a_disabled_user_is_not_let_in_again_and_what_they_had_open_is_over(clie
     User.objects.update(is_active=False)
     assert client.get("/account").status_code == 302
     assert told(sign_in(client, lab)) == "The account mira is disabled here. Ask the admin of this cluster."
+
+
+def test_who_came_by_a_provider_is_offered_to_sign_out_there_too(
+    client: Client, lab: OidcProvider, admin: User
+) -> None:
+    sign_in(client, lab)
+    asked = len(lab.asked)
+    answer = client.post("/logout")
+    assert "no-store" in answer.headers["Cache-Control"] and not answer.wsgi_request.user.is_authenticated
+    address, _, query = answer.context["sign_out"]["address"].partition("?")
+    given = {name: values[0] for name, values in parse_qs(query).items()}
+    assert (address, given["client_id"]) == (f"{lab.url}/leave", "longshore")
+    assert given["post_logout_redirect_uri"] == "http://testserver/login"
+    assert jwt.decode(given["id_token_hint"], options={"verify_signature": False})["sub"] == "1"
+    page = answer.content.decode()
+    assert f'<a href="{lab.url}/leave?' in page and "Sign out of Lab account too</a>" in page
+    assert len(lab.asked) == asked and not Session.objects.exists(), "the provider may be away, and nothing stays here"
+    client.post("/login", {"username": "admin", "password": PASSWORD})
+    assert client.post("/logout").headers["Location"] == "/login"
+
+
+@pytest.mark.parametrize("at", [None, 7, "javascript:alert(1)", "/leave", "https://elsewhere.example/"])
+def test_an_address_to_sign_out_that_is_none_is_not_offered(client: Client, lab: OidcProvider, at: Any) -> None:
+    lab.lies["addresses"] = {"end_session_endpoint": at}
+    sign_in(client, lab)
+    assert client.post("/logout").headers["Location"] == "/login"
 
 
 def test_a_local_admin_gets_in_while_every_provider_is_away(client: Client, lab: OidcProvider, admin: User) -> None:

@@ -13,10 +13,10 @@ import re
 import secrets
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
-from urllib.parse import quote_plus, urlencode
+from urllib.parse import quote_plus, urlencode, urlsplit
 
 import jwt
 import requests
@@ -33,6 +33,7 @@ SKEW = 60  # seconds by which its clock and ours may differ
 FRESH = 3600.0  # seconds for which its addresses and keys are believed
 _ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
 _MOST = 1_000_000  # bytes of an answer
+_LONGEST_HINT = 4_000  # characters of a token in an address: servers take no longer ones
 _CODE = re.compile(r"[a-z_]{1,40}")
 
 
@@ -71,12 +72,12 @@ def address(provider: Provider, begun: Begun, back: str) -> str:
         "code_challenge": challenge,
         "code_challenge_method": "S256",
     }
-    at = _addresses(provider)["authorization_endpoint"]
-    return f"{at}{'&' if '?' in at else '?'}{urlencode(query)}"
+    return _with_query(_addresses(provider)["authorization_endpoint"], query)
 
 
-def finish(provider: Provider, begun: Begun, back: str, answer: Mapping[str, str]) -> Said:
-    """Who came back with this answer. Raises NotLetIn where it is not what was begun, ProviderUnavailable."""
+def finish(provider: Provider, begun: Begun, back: str, home: str, answer: Mapping[str, str]) -> Said:
+    """Who came back with this answer. ``home`` is where signing out of the provider ends. Raises NotLetIn where it is
+    not what was begun, ProviderUnavailable."""
     if not hmac.compare_digest(begun.state.encode(), answer.get("state", "").encode()):
         raise NotLetIn("This sign-in was not begun in this browser, or another was begun since. Begin again.")
     if answer.get("iss", provider.issuer) != provider.issuer:
@@ -84,14 +85,30 @@ def finish(provider: Provider, begun: Begun, back: str, answer: Mapping[str, str
     if "error" in answer:
         raise NotLetIn(f"{provider.title} did not sign you in ({_code(answer['error'])}). Begin again.")
     tokens = _redeem(provider, begun, back, answer.get("code", ""))
-    claims = _claims(provider, str(tokens.get("id_token", "")), begun.nonce)
+    id_token = str(tokens.get("id_token", ""))
+    claims = _claims(provider, id_token, begun.nonce)
     wanted = [name for name in (provider.username, provider.groups) if name]
     if any(claim(claims, name) is None for name in wanted) and "userinfo_endpoint" in _addresses(provider):
         bearer = {"Authorization": f"Bearer {tokens.get('access_token', '')}"}
         status, more = _ask(provider, "GET", _addresses(provider)["userinfo_endpoint"], headers=bearer)
         if status == 200 and more.get("sub") == claims.get("sub"):
             claims = {**more, **claims}
-    return said_by(provider, claims)
+    return replace(said_by(provider, claims), sign_out=_sign_out(provider, id_token, home))
+
+
+def _sign_out(provider: Provider, id_token: str, home: str) -> str:
+    """OpenID Connect RP-Initiated Logout 1.0, or "" where the provider has none that can be believed."""
+    at = _addresses(provider).get("end_session_endpoint")
+    if not isinstance(at, str) or not at.startswith(f"{urlsplit(provider.issuer).scheme}://"):
+        return ""
+    query = {"client_id": provider.client_id, "post_logout_redirect_uri": home}
+    if len(id_token) <= _LONGEST_HINT:
+        query["id_token_hint"] = id_token
+    return _with_query(at, query)
+
+
+def _with_query(url: str, query: Mapping[str, str]) -> str:
+    return f"{url}{'&' if '?' in url else '?'}{urlencode(query)}"
 
 
 def measure(provider: Provider) -> int:

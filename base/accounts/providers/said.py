@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -21,7 +21,7 @@ _NO_NAME = re.compile(r"[^A-Za-z0-9_.-]")
 @dataclass(frozen=True, slots=True)
 class Said:
     """Of somebody whom a provider has let in. ``email`` is empty unless it is verified; ``username`` is what they would
-    be called here."""
+    be called here; ``sign_out`` is the address at which they sign out of the provider, which says who they are."""
 
     provider: str
     title: str
@@ -30,6 +30,7 @@ class Said:
     username: str
     email: str = ""
     groups: tuple[str, ...] = ()
+    sign_out: str = field(default="", repr=False)
 
 
 def said_by(provider: Provider, claims: Mapping[str, Any]) -> Said:

@@ -19,7 +19,8 @@ from base.accounts.viewer import Viewer, require_admin
 from base.core.errors import BadRequest, NotFound
 from base.models import Identity, SignInRule
 from base.roles import Role
-from clusters.users.rules import known_vcs
+from clusters.models import VirtualCluster
+from clusters.users.rules import known_vcs, vcs_by_name
 from clusters.vcs.rules import MOST_PRIORITY
 
 MOST = 200
@@ -105,7 +106,7 @@ def _with_priority(vc: str, priority: int | None) -> str:
     return f"VC {vc}" if priority is None else f"VC {vc} up to priority {priority}"
 
 
-def check(rule: SignInRule) -> None:
+def check(rule: SignInRule, rows: Mapping[str, VirtualCluster] | None = None) -> None:
     """BadRequest, or UnknownVirtualCluster, for a rule that cannot be."""
     if rule.provider and rule.provider not in settings.SIGN_IN:
         raise BadRequest(f"There is no provider {rule.provider}.")
@@ -119,7 +120,7 @@ def check(rule: SignInRule) -> None:
         raise BadRequest("A rule that lets nobody in gives no role and no virtual cluster.")
     if rule.priority is not None and not 0 <= rule.priority <= MOST_PRIORITY:
         raise BadRequest(f"The highest priority is a whole number from 0 to {MOST_PRIORITY}, or nothing.")
-    known_vcs(rule.vcs)
+    known_vcs(rule.vcs, rows)
 
 
 def changed(rules: Sequence[SignInRule], rule: SignInRule) -> list[SignInRule]:
@@ -145,10 +146,11 @@ def replace_rules(actor: Viewer, rules: Sequence[SignInRule]) -> None:
     who = require_admin(actor).username
     if len(rules) > MOST:
         raise BadRequest(f"There may be {MOST} rules at most.")
+    vcs = vcs_by_name()
     for place, rule in enumerate(rules, 1):
         rule.place = place
         try:
-            check(rule)
+            check(rule, vcs)
         except BadRequest as error:
             raise BadRequest(f"Rule {place}: {error.message}") from None
     with transaction.atomic():

@@ -68,10 +68,15 @@ def check_extension(extension: dict[str, Any]) -> None:
         raise BadRequest(f"The extension is longer than {LONGEST_EXTENSION} characters.")
 
 
-def known_vcs(names: Iterable[str]) -> list[VirtualCluster]:
-    """The rows of ``names`` and of ``default``, or UnknownVirtualCluster for the first name that does not exist."""
+def vcs_by_name() -> dict[str, VirtualCluster]:
+    return {vc.name: vc for vc in VirtualCluster.objects.all()}
+
+
+def known_vcs(names: Iterable[str], rows: Mapping[str, VirtualCluster] | None = None) -> list[VirtualCluster]:
+    """The rows of ``names`` and of ``default``, or UnknownVirtualCluster for the first name that does not exist. Who
+    asks many times reads ``rows`` once."""
     wanted = [name for name in dict.fromkeys(names) if name]
-    rows = {vc.name: vc for vc in VirtualCluster.objects.all()}
+    rows = vcs_by_name() if rows is None else rows
     for name in wanted:
         if name not in rows:
             raise UnknownVirtualCluster(f"Virtual cluster {name} not found.")

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
 
 from base.accounts.providers.said import Said
 from base.core.errors import BadRequest, NotLetIn, RemoveAdmin, UnknownVirtualCluster
@@ -33,6 +34,15 @@ def rule(group: str = "", *vcs: str, **more: object) -> SignInRule:
 
 def said(*groups: str, subject: str = "1", username: str = "mira", issuer: str = "https://id.lab") -> Said:
     return Said("lab", "Lab account", issuer, subject, username, groups=groups)
+
+
+def test_a_list_of_rules_reads_the_virtual_clusters_once(admin: User) -> None:
+    asked = []
+    for number in (2, 20):
+        with CaptureQueriesContext(connection) as queries:
+            entry_rules.replace_rules(admin, [SignInRule(vcs=["nlp", "vision"]) for _ in range(number)])
+        asked.append(len(queries))
+    assert asked[0] == asked[1]
 
 
 def vcs() -> list[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from base.core.words import count
+
 KINDS = {
     "jobs": "Jobs",
     "nodes": "Nodes",
@@ -64,7 +66,7 @@ def details(data: Mapping[str, Any]) -> str:
 def _shown(value: Any) -> str:
     if isinstance(value, list):
         flat = [str(each) for each in value[:10] if not isinstance(each, dict | list)]
-        return ", ".join(flat) or f"{len(value)} entries"
+        return ", ".join(flat) or (count(len(value), "entry", "entries") if value else "none")
     if isinstance(value, dict):
         return ", ".join(f"{name} {_shown(each)}" for name, each in list(value.items())[:10])
     if value is None:

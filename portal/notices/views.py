@@ -17,7 +17,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
 from base.core.errors import BadRequest, LongshoreError
-from base.core.words import whole
+from base.core.words import count, whole
 from jobs.models import NoticeChannel
 from jobs.notices import consent, services
 from jobs.notices.kinds import KINDS
@@ -168,7 +168,8 @@ def _test(owner: ChannelOwner, channel: str) -> str:
 
 
 def _send_waiting(owner: ChannelOwner, channel: str) -> str:
-    return f"{services.send_waiting(owner, channel)} that wait are sent now."
+    waiting = count(services.send_waiting(owner, channel), "notice that waits is", "notices that wait are")
+    return f"{waiting} sent now."
 
 
 test_channel = _for_channel(_test)

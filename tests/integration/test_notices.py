@@ -19,9 +19,10 @@ from base.models import User
 from clusters.models import VirtualCluster
 from jobs import services as job_services
 from jobs.models import Attempt, Event, NoticeChannel, NoticeCursor, NoticeDelivery, NoticeRow, NoticeRule
-from jobs.notices import message, post, send, targets, tell
+from jobs.notices import message, post, send, services, targets, tell
 from jobs.notices.channels import webhook
 from jobs.notices.run import NoticeWorker, purge
+from jobs.notices.services import ChannelOwner
 from tests.cluster import Cluster
 from tests.helpers import until
 from tests.notices import channel, deliveries, make_due, send_all, told
@@ -293,6 +294,17 @@ def test_a_user_has_so_many_in_a_minute_and_is_told(alice: User, monkeypatch: py
         send_all()
         assert len(hook.got) == 3
     assert [each.answer for each in deliveries(state="waiting")] == ["held back: 3 were sent within a minute"] * 2
+
+
+def test_one_that_is_sent_again_and_again_counts_each_time(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(send, "MOST_A_MINUTE", 4)
+    with receiver() as hook:
+        channel(alice, hook.url)
+        told(alice)
+        for _ in range(6):
+            send_all()
+            services.send_again(ChannelOwner(alice), deliveries()[0].uid)
+        assert len(hook.got) == 4
 
 
 def test_of_two_workers_one_sends(alice: User) -> None:

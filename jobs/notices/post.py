@@ -29,11 +29,11 @@ LONGEST_ANSWER = 2_000  # bytes of it that are kept
 LONGEST_URL = 1_000
 _AGAIN = {408, 409, 423, 425, 429}  # beside 5xx: the same may be taken later
 _LONGEST_WISH = 3600  # seconds for which a receiver may ask us to wait
-# Public, but no better than private ones: what answers every machine of a cloud, and addresses of IPv6 that stand for
-# one of IPv4, in each of its dresses.
+# Public, but no better than private ones: what answers every machine of a cloud, what of IPv6 nobody in public has
+# (site-local ones, and those that stand for one of IPv4, are in it), and in the rest the tunnels to one of IPv4.
 _NOT = [
     ipaddress.ip_network(each)
-    for each in ("168.63.129.16/32", "::ffff:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32")
+    for each in ("168.63.129.16/32", "192.0.0.0/24", "::/3", "4000::/2", "8000::/1", "2002::/16", "2001::/32")
 ]
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _FAULTS = (OSError, urllib3.exceptions.HTTPError, HTTPException, ValueError)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import uuid4
 
 import structlog
@@ -115,11 +116,16 @@ def _next(channel_id: int) -> NoticeDelivery | None:
     if channel.rests_until and channel.rests_until > now:
         return None
     whose = {"channel__user": channel.user_id} if channel.user_id else {"channel__vc": channel.vc}
-    lately = NoticeDelivery.objects.filter(**whose, sent_at__gt=now - _MINUTE)
-    if lately.count() >= MOST_A_MINUTE:
+    if _tries_since(now - _MINUTE, whose) >= MOST_A_MINUTE:
         waiting.update(due_at=now + _MINUTE, answer=f"held back: {MOST_A_MINUTE} were sent within a minute")
         return None
     return delivery
+
+
+def _tries_since(at: datetime, whose: dict[str, Any]) -> int:
+    """Also of those that somebody sends again and again."""
+    lately = NoticeDelivery.objects.filter(**whose, sent_at__gt=at).values_list("earlier", flat=True)
+    return sum(1 + sum(each > milliseconds(at) for each, _ in earlier) for earlier in lately)
 
 
 def _send(delivery: NoticeDelivery) -> bool:
@@ -171,7 +177,7 @@ def _note_failure(delivery: NoticeDelivery, error: SendError, began: datetime) -
 def _note(delivery: NoticeDelivery, answer: SendAnswer, began: datetime, **values: object) -> None:
     earlier = delivery.earlier
     if delivery.sent_at is not None:
-        earlier = [*earlier, [milliseconds(delivery.sent_at), delivery.answer]][-MOST_TRIES:]
+        earlier = [*earlier, [milliseconds(delivery.sent_at), delivery.answer]][-MOST_A_MINUTE:]
     _open(delivery).update(
         tries=delivery.tries + 1,
         sent_at=began,

@@ -78,6 +78,8 @@ def add_channel(owner: ChannelOwner, name: str, kind: str, target: str) -> tuple
         raise BadRequest(
             f"Give the channel a name of 1 to {LONGEST_NAME} characters that is not the word for a kind of notice."
         )
+    if "/" in name or name in (".", ".."):  # nothing could delete it
+        raise BadRequest("The name of a channel is a part of its address: choose one without a slash that is no dot.")
     secret = webhook.new_secret() if kind == NoticeChannel.Kind.WEBHOOK else ""
     with tell.cursor():  # lets two calls take turns, so that the limits hold
         mine = NoticeChannel.objects.filter(**owner.of)

@@ -74,6 +74,8 @@ def test_a_channel_is_made_with_a_secret_that_is_shown_once(api: Api, alice: Use
         ({"name": "failed"}, "word for a kind"),
         ({"name": " "}, "name of 1 to 40"),
         ({"name": "a\u202eb"}, "nobody sees"),
+        ({"name": "a/b"}, "a part of its address"),
+        ({"name": ".."}, "a part of its address"),
         ({"kind": "pigeon"}, "kind"),
         ({"more": 1}, "more"),
     ],

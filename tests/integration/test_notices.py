@@ -19,9 +19,10 @@ from base.models import User
 from clusters.models import VirtualCluster
 from jobs import services as job_services
 from jobs.models import Attempt, Event, NoticeChannel, NoticeCursor, NoticeDelivery, NoticeRow, NoticeRule
-from jobs.notices import message, post, send, targets, tell
+from jobs.notices import message, post, send, services, targets, tell
 from jobs.notices.channels import webhook
 from jobs.notices.run import NoticeWorker, purge
+from jobs.notices.services import ChannelOwner
 from tests.cluster import Cluster
 from tests.helpers import until
 from tests.notices import channel, deliveries, make_due, send_all, told
@@ -295,6 +296,17 @@ def test_a_user_has_so_many_in_a_minute_and_is_told(alice: User, monkeypatch: py
     assert [each.answer for each in deliveries(state="waiting")] == ["held back: 3 were sent within a minute"] * 2
 
 
+def test_one_that_is_sent_again_and_again_counts_each_time(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(send, "MOST_A_MINUTE", 4)
+    with receiver() as hook:
+        channel(alice, hook.url)
+        told(alice)
+        for _ in range(6):
+            send_all()
+            services.send_again(ChannelOwner(alice), deliveries()[0].uid)
+        assert len(hook.got) == 4
+
+
 def test_of_two_workers_one_sends(alice: User) -> None:
     with receiver() as hook:
         row = channel(alice, hook.url)
@@ -393,6 +405,10 @@ def test_what_is_old_is_deleted(alice: User, settings: Any) -> None:
         ("fd00:ec2::254", False),
         ("::ffff:10.0.0.1", False),
         ("64:ff9b::a00:1", False),
+        ("::10.0.0.1", False),
+        ("::ffff:0:a00:1", False),
+        ("fec0::1", False),
+        ("192.0.0.192", False),
         ("2002:a00:1::", False),
         ("2606:2800:220:1:248:1893:25c8:1946", True),
     ],

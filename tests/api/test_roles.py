@@ -163,6 +163,9 @@ def test_a_manager_has_the_users_and_settings_of_their_own_virtual_cluster_alone
         users.withdraw(manager, "nlp", "bob")
     client = browse(manager)
     assert "Save the settings" in client.get("/vcs/nlp").content.decode()
+    channels = "/account/notices?vc=nlp"
+    assert client.get(channels).status_code == 403 and channels not in client.get("/vcs/nlp").content.decode()
+    assert channels in browse(admin).get("/vcs/nlp").content.decode()
     assert "Save the settings" not in client.get("/vcs/vision").content.decode()
     client.post("/vcs/nlp/users", {"username": "alice", "priority": "5", "action": "give"})
     assert VcGrant.objects.get(username="alice", vc__name="nlp").priority == 5

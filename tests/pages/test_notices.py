@@ -116,7 +116,8 @@ def test_calls_are_seen_opened_and_sent_again(browse: Browse, alice: User, bob: 
         send_all()
         assert deliveries()[0].state == "taken"
         told(alice)
-        assert "1 that wait" in client.post("/account/notices/channels/hook/waiting", follow=True).content.decode()
+        sent = client.post("/account/notices/channels/hook/waiting", follow=True).content.decode()
+        assert "1 notice that waits is sent now" in sent
     assert client.get("/account/notices/calls?before=x").status_code == 400
 
 

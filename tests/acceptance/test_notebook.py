@@ -13,7 +13,7 @@ from tests.acceptance.test_web_pages import browser as browser
 from tests.acceptance.test_web_pages import password, signed_in
 from tests.bed.docker_bed import BedNode
 from tests.bed.jupyter_image import ensure_jupyter_image, missing
-from tests.helpers import LIMIT, until
+from tests.helpers import until
 
 pytestmark = [pytest.mark.docker, pytest.mark.browser, pytest.mark.timed]
 NAME, FOLDER = "notebook-jupyter", "/users/admin/notebooks"
@@ -42,7 +42,7 @@ def test_it_is_opened_used_given_back_when_idle_and_opened_again_with_its_file(
         page = context.new_page()
         page.goto(f"{portal.url}/notebooks")
         page.get_by_role("button", name="Open", exact=True).click()
-        page.locator(".jp-LauncherCard[title^='Python 3']").first.click(timeout=3 * LIMIT * 1000)
+        page.locator(".jp-LauncherCard[title^='Python 3']").first.click()
         run_cell(page, CELL)
         until(lambda: made(portal) == b"by a cell ", what="what the cell wrote is in the store")
         page.keyboard.press("Control+s")
@@ -58,7 +58,7 @@ def test_it_is_opened_used_given_back_when_idle_and_opened_again_with_its_file(
         page = context.new_page()
         page.goto(f"{portal.url}/notebooks")
         page.get_by_role("button", name=f"Start {NAME} again").click()
-        page.get_by_text("Untitled.ipynb").first.dblclick(timeout=3 * LIMIT * 1000)
+        page.get_by_text("Untitled.ipynb").first.dblclick()
         run_cell(page, "")
         until(lambda: made(portal) == b"by a cell " * 2, what="its cell runs again, on its file")
         page.goto(f"{portal.url}/notebooks")

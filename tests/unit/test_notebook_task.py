@@ -1,5 +1,5 @@
-"""The program that runs a notebook in its task, against a gateway and a stand-in for JupyterLab. It was tried by hand
-with the real one (docs/develop/trials.md, K9)."""
+"""The program that runs a notebook in its task, against a gateway and a stand-in for JupyterLab.
+tests/acceptance/test_notebook.py has the real one."""
 
 from __future__ import annotations
 

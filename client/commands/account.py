@@ -12,6 +12,8 @@ from ..errors import NotAllowed, NotSignedIn
 from .common import as_json, client
 from .output import answer, say, table
 
+_NOBODY = "Nobody answers here: sign in in a terminal, or with --user and LONGSHORE_PASSWORD, or with --token -."
+
 
 @click.command()
 @click.argument("url", required=False)
@@ -31,8 +33,13 @@ def login(url: str | None, user: str | None, token: str | None) -> None:
     if token is None and not user and browser.is_there():
         token = browser.token(Transport(account.PortalAccount(where)), say)
     elif token is None:
-        user = user or click.prompt("User", err=True)
-        password = os.environ.get("LONGSHORE_PASSWORD") or click.prompt("Password", hide_input=True, err=True)
+        try:
+            user = user or click.prompt("User", err=True)
+            password = os.environ.get("LONGSHORE_PASSWORD") or click.prompt("Password", hide_input=True, err=True)
+        except click.Abort:
+            if sys.stdin.isatty():
+                raise
+            raise NotAllowed(_NOBODY) from None
         body = {"username": user, "password": password, "expiration": 604_800}
         token = str(Transport(account.PortalAccount(where)).json("POST", "/api/v1/token", body)["token"])
     elif token == "-":  # noqa: S105 - the usual name of standard input

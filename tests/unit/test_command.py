@@ -95,7 +95,7 @@ def test_an_address_that_cannot_be_one_is_said(url: str, says: str) -> None:
 def test_a_disk_that_is_full_and_a_question_without_an_answer_are_sentences() -> None:
     for line, code, says in (
         ("completion bash > /dev/full", 74, "longshore: What is printed cannot be written or read: No space left"),
-        ("login portal.lab < /dev/null", 130, "longshore: Interrupted: nothing was done.\n"),
+        ("login portal.lab < /dev/null", 77, "or with --user and LONGSHORE_PASSWORD, or with --token -.\n"),
     ):
         done = subprocess.run(["sh", "-c", f"{PROGRAM} {line}"], capture_output=True, text=True, timeout=LIMIT)
         assert done.returncode == code and says in done.stderr and "Traceback" not in done.stderr

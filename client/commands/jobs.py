@@ -6,6 +6,8 @@ from typing import Any
 
 import click
 
+from ..errors import NotAllowed
+from ..words import ENDS
 from .common import as_json, client, job_argument
 from .output import answer, coloured, lasting, moment, say, table
 
@@ -106,6 +108,12 @@ def why(job: str, as_json: bool) -> None:
 def stop(job: str, now: bool) -> None:
     """Stop a job."""
     found = client().job(job)
+    try:
+        state = found.state
+    except NotAllowed:  # a token may write jobs and not read them
+        state = ""
+    if state in ENDS:
+        return say(f"{found.full_name} has ended already: {state}.")
     found.stop(now=now)
     say(f"{found.full_name} was told to stop.")
 

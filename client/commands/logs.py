@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from ..words import ENDS
 from .common import as_json, client, job_argument
 from .output import say
 
@@ -27,11 +28,16 @@ def logs(job: str, follow: bool, grep: str, task: str, as_json: bool) -> None:
         from ..following import Follower
 
         return follow_job(Follower(found.transport, found.path(), task=task, tell=say), grep)
-    several = None if not task else False
+    several, came = None if not task else False, False
     for line in found.logs(grep=grep, task=task):
+        came = True
         if several is None:
             several = sum(len(role["taskStatuses"]) for role in found.detail()["taskRoles"].values()) > 1
         click.echo(f"[{line.task}] {line.text}" if several else line.text, err=not several and line.stream == "stderr")
+    if not came and not grep:
+        status = found.status()
+        if not status["retries"] and status["appLaunchedTime"] is None:
+            say("No task of it has run yet." if status["state"] not in ENDS else "No task of it ever ran.")
 
 
 def follow_job(follower: Any, grep: str = "") -> None:

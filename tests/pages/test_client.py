@@ -121,6 +121,18 @@ def test_a_submission_that_breaks_off_is_there_with_its_folder_or_not_at_all(
     assert kept.exit_code == (0 if arrives else 66), kept.stderr
 
 
+def test_a_job_that_never_ran_has_no_logs_and_one_that_ended_is_not_told_to_stop(does: Does, alice: User) -> None:
+    submitted(alice, name="train")
+    token = tokens.issue(alice, 600)
+    done = does(token, "logs", "train")
+    assert (done.exit_code, done.stdout, done.stderr) == (0, "", "longshore: No task of it has run yet.\n")
+    writes = tokens.issue(alice, 600, "script", scopes="jobs:stop")
+    assert does(writes, "stop", "train").stderr == "longshore: alice~train was told to stop.\n"
+    Job.objects.update(state="STOPPED", completed_at=timezone.now())
+    assert does(token, "stop", "train").stderr == "longshore: alice~train has ended already: STOPPED.\n"
+    assert does(token, "logs", "train").stderr == "longshore: No task of it ever ran.\n"
+
+
 def test_a_copy_by_checksum_takes_what_differs_and_says_what_came_out_otherwise(
     does: Does, alice: User, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -80,7 +80,8 @@ class Client:
         **asked: Any,
     ) -> RemoteJob:
         """Upload the folder and submit a job of one task that runs the command in it. ``asked``: image, vc, gpus, cpus,
-        memory, as ``longshore run`` takes them. A config that is refused uploads nothing. ``tell`` gets sentences."""
+        memory, as ``longshore run`` takes them. A config that is refused, or a folder too large, uploads
+        nothing. ``tell`` gets sentences."""
         from . import running
 
         path = Path(folder).resolve()
@@ -89,7 +90,9 @@ class Client:
         name = name or running.new_name(path)
         code = running.code_folder(self.account, path, name)
         config = running.config_of(name, command, code, **asked)
-        running.refuse(self.check(config))
+        found = self.check(config)
+        running.refuse(found)
+        running.refuse_size(path, found.get("codeLimit"))
         with running.uploaded(self.account, path, code, tell):
             return self._surely(config, tell)
 

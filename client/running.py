@@ -132,5 +132,17 @@ def refuse(found: dict[str, Any]) -> None:
         raise WrongConfig(f"This could never run: {found['neverFits']['sentence']}")
 
 
+def refuse_size(folder: Path, limit: int | None) -> None:
+    """Raises WrongConfig for a folder of more bytes than a job takes along. ``limit``: None where an earlier release
+    does not say it."""
+    from .copying import PackedFolder, in_our_words
+
+    with in_our_words():
+        size = sum(file.size for file in PackedFolder(str(folder)).files().files)
+    if limit is not None and size > limit:
+        says = f"{folder} has {size} bytes, and a job takes at most {limit} along"
+        raise WrongConfig(f"{says}: name in .longshoreignore what stays behind, or copy it with longshore cp.")
+
+
 def word(text: str) -> str:
     return _ODD.sub("-", text).strip("-.")[:60] or "job"

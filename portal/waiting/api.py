@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -66,6 +67,7 @@ def check_result_of(result: CheckResult) -> shapes.CheckedConfig:
         "neverFits": blocker_item(result.never) if result.never else None,
         "blockers": [blocker_item(each) for each in result.blockers],
         "pull": result.pull,
+        "codeLimit": settings.CODE_LIMIT,
         "extras": _if_submitted(result.outlook, never=result.never is not None) if result.outlook else None,
     }
 

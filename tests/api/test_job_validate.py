@@ -40,7 +40,7 @@ def test_it_says_yes_and_writes_nothing(api: Api, alice: User) -> None:
     extras = body.pop("extras")
     assert (answer.status_code, body) == (
         200,
-        {"valid": True, "errors": [], "neverFits": None, "blockers": [], "pull": ""},
+        {"valid": True, "errors": [], "neverFits": None, "blockers": [], "pull": "", "codeLimit": 200_000_000},
     )
     assert (extras["starts"], extras["changes"], extras["vc"]["withJob"]["cpu"]) == ("now", [], 1)
     assert not Job.objects.exists()

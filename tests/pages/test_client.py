@@ -121,6 +121,22 @@ def test_a_submission_that_breaks_off_is_there_with_its_folder_or_not_at_all(
     assert kept.exit_code == (0 if arrives else 66), kept.stderr
 
 
+def test_a_folder_larger_than_a_job_takes_along_is_refused_before_it_is_uploaded(
+    does: Does, alice: User, settings: Any, tmp_path: Path
+) -> None:
+    (project := tmp_path / "project").mkdir()
+    (project / "data").write_bytes(b"x" * 300)
+    asked = ("run", "-d", "--name", "large", "-C", str(project), "--image", "debian", "--", "true")
+    settings.CODE_LIMIT, token = 299, tokens.issue(alice, 600)
+    done = does(token, *asked)
+    assert (done.exit_code, Job.objects.count()) == (65, 0)
+    assert done.stderr.startswith(f"longshore: {project} has 300 bytes, and a job takes at most 299 along: ")
+    assert done.stderr.count("\n") == 1
+    assert does(token, "cp", "store:/users/alice/code/large", str(tmp_path)).exit_code == 66
+    (project / ".longshoreignore").write_text("data\n")
+    assert does(token, *asked).exit_code == 0, "what stays behind does not count"
+
+
 def test_a_job_that_never_ran_has_no_logs_and_one_that_ended_is_not_told_to_stop(does: Does, alice: User) -> None:
     submitted(alice, name="train")
     token = tokens.issue(alice, 600)

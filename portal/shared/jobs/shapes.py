@@ -282,6 +282,7 @@ class CheckedConfig(TypedDict):
     pull: Annotated[
         str, Field(description="What is known of an image that it would wait for; empty when the nodes have it.")
     ]
+    codeLimit: Annotated[int, Field(description="Bytes that a codeDir may have, of this config or any other.")]
     extras: Annotated[IfSubmitted | None, Field(description="null for a config that cannot be read.")]
 
 

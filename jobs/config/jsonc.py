@@ -281,8 +281,18 @@ def unescape(step: str) -> str:
 
 def shown(name: str) -> str:
     """A name as messages show it: short, on one line, and always encodable."""
-    cut = name if len(name) <= 60 else name[:57] + "..."
+    cut = _cut(name)
     return cut if cut.isprintable() and cut else ascii(cut)
+
+
+def quoted(text: str) -> str:
+    """A value as messages show it, in double quotes."""
+    cut = _cut(text)
+    return f'"{cut if cut.isprintable() else ascii(cut)[1:-1]}"'
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _words(error: json.JSONDecodeError) -> str:

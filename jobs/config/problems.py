@@ -233,15 +233,15 @@ def _shown(value: Any) -> str:
         return "an array"
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
-    return f'"{jsonc.shown(value)}"' if isinstance(value, str) else str(value)
+    return jsonc.quoted(value) if isinstance(value, str) else str(value)
 
 
 def _pattern(name: str, value: str, pattern: str) -> str:
     if pattern == r"\S":
         return f"{name} has nothing but white space."
     if pattern in _SPACELESS:
-        return f'{name} is "{jsonc.shown(value)}"; it must not contain white space.'
-    return f'{name} is "{jsonc.shown(value)}"; it may only contain {_PATTERNS[pattern]}.'
+        return f"{name} is {jsonc.quoted(value)}; it must not contain white space."
+    return f"{name} is {jsonc.quoted(value)}; it may only contain {_PATTERNS[pattern]}."
 
 
 def _meant(loc: Loc, ctx: Mapping[str, Any]) -> str:

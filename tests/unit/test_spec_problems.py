@@ -54,3 +54,9 @@ def test_no_problem_holds_half_of_a_surrogate_pair(path: str) -> None:
     assert problems[path].mend is None
     assert "".join(f"{each.path}{each.message}" for each in problems.values()).encode()
     assert refused.value.message.encode()
+
+
+def test_a_value_with_signs_that_cannot_be_printed_stands_in_one_pair_of_quotes() -> None:
+    with pytest.raises(InvalidConfig) as refused:
+        read_config(json.dumps({"jobName": "j", "image": "x\xa0", "taskRoles": [{"name": "w", "command": "x"}]}))
+    assert refused.value.problems[0].message == r'image is "x\xa0"; it must not contain white space.'

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import tarfile
 from collections.abc import Generator, Iterator
-from threading import BoundedSemaphore
 
 from base.core.errors import BadRequest, LongshoreError, TooManyAtOnce
 from base.files.store.base import Entry, PathNotFound
 from base.files.store_actor import StoreActor
+from base.serving.places import Places
 from portal.files.queries import has_tar
 
 AT_ONCE = 4  # each holds a thread until it is sent, also when nobody reads it any more
 LARGEST = 10 << 30  # bytes
 _PIECE = 1 << 20
 _BLOCK = 512
-_slots = BoundedSemaphore(AT_ONCE)
+_places = Places(AT_ONCE)
 
 
 class TooManyDownloads(TooManyAtOnce):
@@ -39,22 +39,26 @@ class FolderTar:
     too many."""
 
     def __init__(self, who: StoreActor, folder: str) -> None:
-        if not _slots.acquire(blocking=False):
+        if not _places.take(who.name):
             raise TooManyDownloads
-        self._held = True
+        self._user, self._held = who.name, True
         self._pieces = _tar(who, folder)
 
     def __iter__(self) -> Iterator[bytes]:
-        return self._pieces
+        return self
 
     def __next__(self) -> bytes:
-        return next(self._pieces)
+        try:
+            return next(self._pieces)
+        except StopIteration:
+            self.close()
+            raise
 
     def close(self) -> None:
         if self._held:
             self._held = False
             self._pieces.close()
-            _slots.release()
+            _places.give_back(self._user)
 
 
 def _tar(who: StoreActor, folder: str) -> Generator[bytes]:

@@ -19,6 +19,7 @@ import structlog
 
 from base.core.errors import BadRequest, LongshoreError, TooManyAtOnce
 from base.files.store_actor import inside
+from base.serving.places import Places
 from portal.webhdfs.call import Call
 
 MOST = 10_000  # files and folders of one tar
@@ -28,7 +29,7 @@ THREADS = 32  # files of one tar that are written at once: on HDFS nearly all of
 _SMALL = 256 << 10  # bytes: a larger file is written while it comes, and the next ones wait for it
 _NAMES = 64 << 10  # bytes that may say what a file is called
 _PIECE = 1 << 18
-_slots = BoundedSemaphore(AT_ONCE)
+_places = Places(AT_ONCE)
 log = structlog.get_logger()
 
 
@@ -39,6 +40,7 @@ class Unpacking:
         """``size``: bytes of all files together as far as the client says it. Raises QuotaExceeded where they have no
         room."""
         self._store, self._folder, self._overwrite = call.store, call.path, overwrite
+        self._user = call.name
         self._owner = call.owner_for(inside(call.path, "a"))
         self._room = call.writes.room(call.path, size)
         self._seen: set[str] = set()
@@ -81,8 +83,10 @@ class Unpacking:
         return {"Unpacked": {"fileCount": len(self._written), **names}}
 
     def _begin(self) -> None:
-        if not _slots.acquire(blocking=False):
-            raise TooManyAtOnce(f"{AT_ONCE} folders are being written at once. Try again in a moment.")
+        if not _places.take(self._user):
+            raise TooManyAtOnce(
+                f"{AT_ONCE} folders are being written at once, or {AT_ONCE // 2} of yours. Try again in a moment."
+            )
         reader, writer = os.pipe()
         self._pipe, self._to = os.fdopen(reader, "rb"), os.fdopen(writer, "wb")
         self._thread = Thread(target=self._read, args=(self._pipe,), name="unpack", daemon=True)
@@ -94,7 +98,7 @@ class Unpacking:
         with suppress(BrokenPipeError):
             self._to.close()
         self._thread.join()
-        _slots.release()
+        _places.give_back(self._user)
 
     def _read(self, pipe: BinaryIO) -> None:
         try:

@@ -7,7 +7,6 @@ import io
 import json
 import os
 import tarfile
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -23,6 +22,7 @@ from base.files.store.base import PathNotFound, Store, find
 from base.files.store.local import LocalStore
 from base.models import User
 from base.serving.bodies import RequestBody
+from base.serving.places import Places
 from portal.webhdfs import app, unpacking
 from portal.webhdfs.messages import Answer, Request
 from portal.webhdfs.operations import respond
@@ -188,7 +188,7 @@ class Memory:
 
     def call(self) -> Any:
         class Limitless:
-            store, path = self, "/users/alice/code"
+            store, path, name = self, "/users/alice/code", "alice"
 
             def owner_for(self, path: str) -> str:
                 return "alice"
@@ -255,7 +255,7 @@ def test_a_token_for_something_else_unpacks_nothing(alice: User, bob: User) -> N
 
 
 def test_only_so_many_at_once_and_each_that_ends_makes_room(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unpacking, "_slots", threading.BoundedSemaphore(1))
+    monkeypatch.setattr(unpacking, "_places", Places(1))
     first = ask_into(alice, "/users/alice/code").into
     assert first is not None
     first.add(b"x" * 512)

@@ -358,10 +358,16 @@ class TestTar:
         files = {each.name: found.extractfile(each).read() for each in found if each.isfile()}  # type: ignore[union-attr]
         assert files == {"out/model.bin": b"m" * 3_000_000, "out/sub/ü" + "n" * 200: b"deep"}
 
-    def test_few_are_made_at_once_and_one_that_is_left_makes_room(self, browse: Browse, alice: User) -> None:
+    def test_few_are_made_at_once_and_one_that_is_left_makes_room(
+        self, browse: Browse, alice: User, bob: User, admin: User
+    ) -> None:
         put("/user/alice/out/a")
         client = browse(alice)
-        begun = [tars.FolderTar(StoreActor.of(alice, open_store()), "/user/alice/out") for _ in range(tars.AT_ONCE)]
+        begun = [
+            tars.FolderTar(StoreActor.of(user, open_store()), "/user/alice/out")
+            for user in (bob, admin)
+            for _ in range(tars.AT_ONCE // 2)
+        ]
         next(iter(begun[0]))
         assert client.get(f"{HOME}/out?do=tar").status_code == 503
         assert client.head(f"{HOME}/out?do=tar").status_code == 200

@@ -59,11 +59,11 @@ def test_a_shell_ends_where_its_input_does(laptop: Laptop, serving: str) -> None
 
 
 def test_nobody_else_gets_in_and_a_job_that_does_not_run_is_said(laptop: Laptop, portal: Portal, serving: str) -> None:
-    portal.http.put("/user", json={"username": "omar", "password": "omars own", "admin": False, "modify": False})
-    answer = httpx.post(f"{portal.url}/api/v1/token", json={"username": "omar", "password": "omars own"})
-    omar = {"LONGSHORE_URL": portal.url, "LONGSHORE_TOKEN": answer.json()["token"]}
+    portal.http.put("/user", json={"username": "nora", "password": "noras own", "admin": False, "modify": False})
+    answer = httpx.post(f"{portal.url}/api/v1/token", json={"username": "nora", "password": "noras own"})
+    nora = {"LONGSHORE_URL": portal.url, "LONGSHORE_TOKEN": answer.json()["token"]}
     for command in (("exec", f"mira~{serving}", "--", "true"), ("forward", f"mira~{serving}", "http")):
-        assert "is for mira and for admins" in laptop.does(*command, code=77, **omar).stderr
+        assert "is for mira and for admins" in laptop.does(*command, code=77, **nora).stderr
     assert "is not found" in laptop.does("exec", "nothing", "--", "true", code=66).stderr
 
 

@@ -106,9 +106,11 @@ class LogFollower:
         try:
             if not self.spool.acquire():
                 return 0.5
-            return self._copy_all(current_place(self.task_id))
-        except RuntimeFault as fault:
-            return self._after_fault(fault)
+            place = current_place(self.task_id)
+            try:
+                return self._copy_all(place)
+            except RuntimeFault as fault:
+                return self._after_fault(fault, place)
         except NoLog as gone:
             self.spool.mark(gone.message, ended=True)
             return 0.0
@@ -189,14 +191,14 @@ class LogFollower:
             reading.close()  # type: ignore[attr-defined]
         return None
 
-    def _after_fault(self, fault: RuntimeFault) -> float:
-        """Note why nothing comes; returns the seconds to wait before the next step."""
+    def _after_fault(self, fault: RuntimeFault, asked: LogPlace) -> float:
+        """Note why nothing comes; returns the seconds to wait before the next step. ``asked`` is what was known when
+        the engine was asked: a container that it did not have then may have been made since."""
         if fault.reason is not FaultReason.GONE:
             self.spool.mark(fault.sentence)
             return 1.0
-        place = current_place(self.task_id)
-        archived = find_archive(place) is not None
-        if place.phase is LogPhase.STARTING and not archived:
+        archived = find_archive(current_place(self.task_id)) is not None
+        if asked.phase is LogPhase.STARTING and not archived:
             return 0.2  # the container is about to be created
         self.spool.mark("" if archived else why_none(self.task_id), ended=True)
         return 0.0

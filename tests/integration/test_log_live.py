@@ -18,6 +18,7 @@ import pytest
 from django.db import connections
 
 from base.core.errors import NodeUnreachable
+from clusters.engines.runtime import FaultReason, RuntimeFault
 from jobs.logs import follow
 from jobs.logs import read as logs
 from jobs.logs.follow import LogFollower, TooManyLogs, hub
@@ -395,6 +396,30 @@ def test_a_log_can_be_watched_before_its_task_starts(cluster: Cluster) -> None:
         connections.close_all()
 
     assert asyncio.run(watch()).text() == ["hello"]
+
+
+def test_a_container_that_is_made_just_after_its_log_was_asked_for(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = cluster.add_node()
+    job = cluster.submit()
+    cluster.tick()  # it is placed, and no worker has made its container yet
+    task, ask = cluster.task(job), engine.logs
+    asked: list[str] = []
+
+    def logs(name: str, *arguments: Any, **values: Any) -> Any:
+        try:
+            return ask(name, *arguments, **values)
+        except RuntimeFault as fault:
+            asked.append(fault.reason)
+            cluster.settle()  # it runs before the follower looks at its row again
+            engine.print(name, b"hello\n")
+            raise
+
+    monkeypatch.setattr(engine, "logs", logs)
+    viewer = Viewer()
+    asyncio.run(viewer.watch(task.pk, until=has(1), timeout=LIMIT))
+    assert (asked, viewer.text()) == ([FaultReason.GONE], ["hello"])
 
 
 def test_the_first_reader_of_a_log_deletes_old_spools_and_nothing_else(settings: Any, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+from base.core.words import count
 from clusters.placement.blockers import (
     admits,
     as_asked,
@@ -60,7 +61,8 @@ def _never_on(idles: Sequence[FreeNode], shapes: Sequence[tuple[Demand, int]], o
         if free < wanted:
             return Blocker(
                 "never",
-                f"All nodes{of} together have room for {free} {shape.role} tasks at once; the job asks for {wanted}.",
+                f"All nodes{of} together have room for {count(free, f'{shape.role} task')} at once; "
+                f"the job asks for {wanted}.",
                 need=str(wanted),
                 have=str(free),
             )

@@ -258,7 +258,7 @@ def never_fits(sentence: str) -> Exit:
     return exit_for(
         NEVER_FITS,
         sentence,
-        remedy="Ask for what one of the nodes has, or ask the cluster admin for such a node.",
+        remedy="Ask for what the nodes have, or ask the cluster admin for more.",
         permanent=True,
     )
 

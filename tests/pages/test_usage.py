@@ -50,6 +50,16 @@ def test_a_range_without_use_says_when_the_last_one_was(admin: User) -> None:
 
 
 @pytest.mark.django_db
+def test_jobs_without_gpus_leave_a_sentence_in_place_of_the_plot(admin: User) -> None:
+    held(NOW - 3 * HOUR, NOW - HOUR, gpus=0)
+    seen = page(admin, "/usage")
+    assert "No job used a GPU in these days." in seen and "GPU-hours a day by" not in seen
+    held(NOW - 3 * HOUR, NOW - HOUR, gpus=1)
+    seen = page(admin, "/usage")
+    assert "No job used a GPU in these days." not in seen and "GPU-hours a day by" in seen
+
+
+@pytest.mark.django_db
 def test_a_wrong_range_is_a_page_with_a_sentence(admin: User) -> None:
     client = http.Browser()
     client.force_login(admin)

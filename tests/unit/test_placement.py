@@ -325,6 +325,7 @@ def test_no_node_at_all() -> None:
         ([node("n1", gpus="VVVV")], gang(gpus=1, kind="A"), "it has 0 A GPUs of the 1 asked for"),
         ([node("n1")], gang(cpus=9), "8 CPU cores of the 9 asked for"),
         ([node("n1")], gang(9), "room for 8 w tasks at once; the job asks for 9"),
+        ([node("n1", gpus="AAAA")], gang(2, gpus=4), "room for 1 w task at once; the job asks for 2"),
         ([node("n1")], [*gang(5, role="a"), *gang(5, role="b")], "10 CPU cores at once; all nodes together have 8"),
         ([node("n1")], gang(ports=(PortDemand("x", 0, 101),)), "No registered node could ever run w"),
     ],

@@ -19,6 +19,7 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from base.core.bulk import first_where
 from base.core.values import milliseconds
 from jobs.models import Attempt, NoticeChannel, NoticeDelivery, NoticeRow
 from jobs.notices import consent, tell
@@ -46,6 +47,8 @@ _WAITING = NoticeDelivery.State.WAITING
 
 def due(now: datetime) -> list[tuple[int, str, str]]:
     """The channels that have something to send: (id, kind, whose)."""
+    if first_where(NoticeDelivery, "state = 'waiting' AND due_at <= %s", now) is None:
+        return []  # as nearly always
     free = Q(channel__claimed_until=None) | Q(channel__claimed_until__lte=now)
     awake = Q(channel__rests_until=None) | Q(channel__rests_until__lte=now)
     waiting = NoticeDelivery.objects.filter(free, awake, state=_WAITING, due_at__lte=now).order_by()
@@ -54,8 +57,8 @@ def due(now: datetime) -> list[tuple[int, str, str]]:
 
 
 def next_due(now: datetime) -> datetime | None:
-    later = NoticeDelivery.objects.filter(state=_WAITING, due_at__gt=now).order_by("due_at")
-    return later.values_list("due_at", flat=True).first()
+    later = first_where(NoticeDelivery, "state = 'waiting' AND due_at > %s ORDER BY due_at", now)
+    return later.due_at if later else None
 
 
 def send_due(channel_id: int) -> int:

@@ -26,6 +26,8 @@ from jobs.notices.kinds import ENDS, EVENTS, KINDS, kind_of
 
 AT_ONCE = 500  # Events in a transaction
 MINUTE = timedelta(minutes=1)
+_NOTHING_NEW = """SELECT EXISTS (SELECT 1 FROM jobs_noticecursor c
+    WHERE c.told = c.seen AND NOT EXISTS (SELECT 1 FROM jobs_event e WHERE e.id > c.seen))"""
 _JOB = (
     *("id", "username", "name", "vc", "total_gpus", "queued_at", "started_at", "completed_at", "stopped_by"),
     "spec__extras__notify",
@@ -56,8 +58,7 @@ def cursor() -> Iterator[NoticeCursor]:
 
 def of_ledger() -> bool:
     """Write the notices of Events that are new. True where there may be more."""
-    known = NoticeCursor.objects.first()
-    if known is not None and known.told == known.seen and not Event.objects.filter(pk__gt=known.seen).exists():
+    if one_row(_NOTHING_NEW)[0]:
         return False
     with cursor() as row:
         oldest, next_ = _transactions()

@@ -67,14 +67,28 @@ class Desk:
         until(lambda: self.lines()[-1] > newest, what="lines go on")
 
     def lines(self, name: str = "log") -> list[int]:
-        """Of the log of one task, as far as they are on the page: each says its own number, and none is missing."""
-        rows = self.pages[name].eval_on_selector_all(
-            "#log-lines > li:not(.wait)", "rows => rows.map(row => [row.id, row.querySelector('code').textContent])"
-        )
+        """Of the log of one task, as far as they are on the page: each says its own number, and none is missing once
+        none among them is on its way."""
+        rows = until(lambda: self._rows(name), what="no line waits for its text")
+        if rows == ["wait"]:
+            return [0]
         numbers = [int(text.removeprefix("line ")) for _, text in rows]
         assert [id for id, _ in rows] == [f"L{number}" for number in numbers]
-        assert not numbers or numbers == list(range(numbers[0], numbers[0] + len(numbers)))
-        return numbers or [0]
+        assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+        return numbers
+
+    def _rows(self, name: str) -> list[Any]:
+        """Of each line its id and its text; none while one between two others waits for its text, and ["wait"] where
+        there is no text at all."""
+        rows = self.pages[name].eval_on_selector_all(
+            "#log-lines > li",
+            "rows => rows.map(row => row.matches('.wait') ? null : [row.id, row.querySelector('code').textContent])",
+        )
+        there = [at for at, row in enumerate(rows) if row]
+        if not there:
+            return ["wait"]
+        among = rows[there[0] : there[-1] + 1]
+        return [] if None in among else among
 
     def has_whole(self, line: int) -> None:
         """The log of one task, around the line at which something broke; in a page of its own, as who goes to a line

@@ -20,7 +20,7 @@ CONFIG = """{"jobName": "NAME", // a comment
 """
 PYTHON = """import longshore
 job = longshore.Client().job("broken")
-print(job.state, *(line.text for line in job.logs()))
+print(job.state, *sorted(line.text for line in job.logs()))
 """
 # What they want, how they get it, what that prints in the end, and its exit code. There are: trained, which ended well
 # and left a model; broken, which failed with 3; going and too-long, which run; and theirs, of omar.
@@ -63,7 +63,7 @@ TASKS: dict[str, tuple[tuple[str, ...], str, int]] = {
     "see who used what": (("longshore usage --by user",), "mira", 0),
     "open its page": (("longshore open --print going",), "/jobs/mira/going\n", 0),
     "have names completed": (('eval "$(longshore completion bash)"', "complete -p longshore"), "longshore", 0),
-    "do it from Python": (("python ask.py",), "FAILED step 1", 0),
+    "do it from Python": (("python ask.py",), "FAILED step 1 step 2 step 3 warned", 0),
     "ask what there is": (("longshore --help",), "Run deep-learning jobs", 0),
 }
 

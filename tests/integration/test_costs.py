@@ -30,6 +30,7 @@ from base.models import User
 from base.wakes import processes
 from jobs.forecast import scores
 from jobs.history import lengths
+from jobs.notices.run import NoticeWorker
 from tests.builders import make_job, make_node
 from tests.cluster import Cluster, config
 from tests.http import repeated_answer
@@ -210,6 +211,15 @@ def test_a_task(costs: Callable[..., None], cluster: Cluster) -> None:
         assert cluster.job(job).state == "SUCCEEDED"
 
     costs("a task from submission to collected", live)
+
+
+def test_a_worker_that_has_no_notices(costs: Callable[..., None], cluster: Cluster) -> None:
+    cluster.add_node()
+    cluster.submit(config("one"))
+    cluster.settle()
+    worker = NoticeWorker()
+    worker.step()
+    costs("a look for notices, of which there are none", worker.step)
 
 
 def test_a_process_that_shows_itself(costs: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,9 +14,12 @@ from dataclasses import dataclass
 from jobs.config.spec import JobSpec, RoleSpec
 
 # What a label may be, or may begin with before a digit, a dot or an underscore: https, jupyter_2, web.ui
-SURE = ("http", "https", "web", "ui", "jupyter", "notebook", "tensorboard", "tb", "gradio", "streamlit", "dashboard")
-RISKY = ("jupyter", "notebook")  # who opens it runs commands as the job
-_TITLES = {"tensorboard": "TensorBoard", "tb": "TensorBoard", "http": "Web page", "https": "Web page", "ui": "UI"}
+RISKY = ("jupyter", "notebook", "code", "vscode")  # who opens it runs commands as the job
+SURE = ("http", "https", "web", "ui", *RISKY, "tensorboard", "tb", "gradio", "streamlit", "dashboard")
+_TITLES = {
+    **{"tensorboard": "TensorBoard", "tb": "TensorBoard", "code": "VS Code", "vscode": "VS Code"},
+    **{"http": "Web page", "https": "Web page", "ui": "UI"},
+}
 _NOT_IN_HOSTS = re.compile(r"[^a-z0-9]+")
 _KEY = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 PREFIX = "/~/"  # below it are the pages where all share one host name; the portal itself has nothing there

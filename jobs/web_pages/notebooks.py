@@ -5,6 +5,7 @@ What was done stays in a folder of the store, and the next one of that folder be
 
 from __future__ import annotations
 
+import hashlib
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -29,10 +30,11 @@ from jobs.submitting.sizes import Size, size_of
 from jobs.waiting.queue import recent_queue
 from jobs.web_pages import tensorboard
 
-LAB, BOARD = "jupyter", "tensorboard"  # the tools, by the label of their port
+LAB, CODE, BOARD = "jupyter", "code", "tensorboard"  # the tools, by the label of their port
+TOOLS = {LAB: "JupyterLab", CODE: "VS Code", BOARD: "TensorBoard"}
 NAMED = "notebook-"  # how the names of these jobs begin
 MOST = 50  # of a user's notebooks that are looked at, the newest
-_TOKEN = "JUPYTER_TOKEN"  # noqa: S105 - a name
+_TOKENS = {LAB: "JUPYTER_TOKEN", CODE: "CODE_TOKEN"}  # names of the secrets by which a tool knows its owner
 _GPUS = (1, 2, 4)
 _LEAST = (1, 1024)  # cores and MB, where no node is known
 _SCRIPT = (Path(__file__).parent / "notebook_task.py").read_text()
@@ -75,6 +77,12 @@ def usual(notebooks: Sequence[Notebook], user: User) -> Asked:
     return Asked(image=settings.NOTEBOOK_IMAGE, folder=f"/users/{user.username}/notebooks")
 
 
+def image_for(tool: str, notebooks: Sequence[Notebook]) -> str:
+    """With what this tool is opened where nobody says: as last time. What has JupyterLab is taken for VS Code too."""
+    alike = (each.asked.image for each in notebooks if (each.asked.tool == BOARD) == (tool == BOARD))
+    return next(alike, _usual_image(tool))
+
+
 def sizes(user: User, asked: Asked) -> list[tuple[Asked, str, Size]]:
     """The sizes that nodes have, each with what it has beside its GPUs and whether it would start now."""
     nodes = recent_queue().scene.nodes
@@ -97,23 +105,23 @@ def sizes(user: User, asked: Asked) -> list[tuple[Asked, str, Size]]:
 def _spec(user: User, asked: Asked, nodes: Sequence[NodeView]) -> JobSpec:
     """What would be submitted; with the usual image where the one that is asked for is no image."""
     try:
-        return read(_lab(asked, NAMED, nodes), username=user.username)[1]
+        return read(_workbench(asked, NAMED, nodes), username=user.username)[1]
     except InvalidConfig:
-        return read(_lab(replace(asked, image="", vc=DEFAULT_VC), NAMED, nodes), username=user.username)[1]
+        return read(_workbench(replace(asked, image="", vc=DEFAULT_VC), NAMED, nodes), username=user.username)[1]
 
 
 def open_one(user: User, asked: Asked) -> Job:
     """Submit it. Raises BadRequest, Forbidden for a folder that the user may not read, and what services.submit
     raises."""
     folder = tensorboard.path_of(asked.folder.strip())
-    if asked.tool not in (LAB, BOARD) or folder in ("", "/"):
+    if asked.tool not in TOOLS or folder in ("", "/"):
         raise BadRequest("Name a tool, and a folder of this portal's files, such as /users/lena/notebooks.")
     if not tensorboard.may_read(user, folder):
         raise Forbidden(f"You may not read {folder}, so a job of yours could not open it.")
     asked = replace(asked, folder=folder, image=asked.image.strip() or _usual_image(asked.tool))
     name = queries.free_name(user.username, f"{NAMED}{asked.tool}")
-    if asked.tool == LAB:
-        return services.submit(user, _lab(asked, name, recent_queue().scene.nodes))
+    if asked.tool != BOARD:
+        return services.submit(user, _workbench(asked, name, recent_queue().scene.nodes))
     config = tensorboard.config(name, folder, asked.image, asked.vc, idle=60 * idle_minutes(asked.vc))
     return services.submit(user, {**config, "extras": {**config["extras"], "notebook": BOARD}})
 
@@ -124,25 +132,31 @@ def idle_minutes(vc: str) -> int:
     return NOTEBOOK_MINUTES if found is None else found
 
 
-def token_of(user: User, job: Job) -> str:
-    """By which the tool knows the owner; empty for others."""
-    return secrets.of(job.pk).get(_TOKEN, "") if user.username == job.username else ""
+def key_of(user: User, job: Job, tool: str) -> dict[str, str]:
+    """What opens the tool to the owner, as a query of its address: a token, or a cookie's value; empty for others."""
+    token = secrets.of(job.pk).get(_TOKENS.get(tool, "")) if user.username == job.username else None
+    if not token:
+        return {}
+    return {"session": hashlib.sha256(token.encode()).hexdigest()} if tool == CODE else {"token": token}
 
 
 def _usual_image(tool: str) -> str:
-    return str(settings.NOTEBOOK_IMAGE if tool == LAB else settings.TENSORBOARD_IMAGE)
+    return str(settings.TENSORBOARD_IMAGE if tool == BOARD else settings.NOTEBOOK_IMAGE)
 
 
-def _lab(asked: Asked, name: str, nodes: Sequence[NodeView]) -> dict[str, Any]:
+def _workbench(asked: Asked, name: str, nodes: Sequence[NodeView]) -> dict[str, Any]:
+    """The config of a tool in which one works. Sizes are asked before there is a tool: all take the same."""
+    tool = asked.tool if asked.tool in _TOKENS else LAB
     cores, memory = _beside(asked, nodes)
     role = {
-        "name": LAB,
+        "name": tool,
         "taskNumber": 1,
         "cpuNumber": cores,
         "memoryMB": memory,
         "gpuNumber": asked.gpus,
-        "portList": [{"label": LAB, "beginAt": 0, "portNumber": 1}],
-        "command": f"export NOTEBOOK_FOLDER={shlex.quote(asked.folder)} NOTEBOOK_IDLE={60 * idle_minutes(asked.vc)}\n"
+        "portList": [{"label": tool, "beginAt": 0, "portNumber": 1}],
+        "command": f"export NOTEBOOK_TOOL={tool} NOTEBOOK_FOLDER={shlex.quote(asked.folder)} "
+        f"NOTEBOOK_IDLE={60 * idle_minutes(asked.vc)}\n"
         f"cat >/tmp/notebook.py <<'PYTHON'\n{_SCRIPT}PYTHON\nexec python3 /tmp/notebook.py",
     }
     config = {
@@ -150,7 +164,12 @@ def _lab(asked: Asked, name: str, nodes: Sequence[NodeView]) -> dict[str, Any]:
         "image": asked.image or settings.NOTEBOOK_IMAGE,
         "virtualCluster": asked.vc,
         "taskRoles": [role],
-        "extras": {"notebook": LAB, "serves": asked.folder, "graceSeconds": 30, "secrets": {_TOKEN: token_hex(24)}},
+        "extras": {
+            "notebook": tool,
+            "serves": asked.folder,
+            "graceSeconds": 30,
+            "secrets": {_TOKENS[tool]: token_hex(24)},
+        },
     }
     return {**config, "gpuType": asked.gpu_type} if asked.gpu_type else config
 
@@ -169,6 +188,6 @@ def _beside(asked: Asked, nodes: Sequence[NodeView]) -> tuple[int, int]:
 
 def _asked(spec: JobSpec) -> Asked | None:
     tool, folder, role = spec.extras.get("notebook"), spec.extras.get("serves"), spec.task_roles[0]
-    if tool not in (LAB, BOARD) or not isinstance(folder, str) or role.name != tool:
+    if not (isinstance(tool, str) and tool in TOOLS and isinstance(folder, str) and role.name == tool):
         return None
-    return Asked(str(tool), spec.image, spec.effective_virtual_cluster, folder, role.gpu_number, spec.gpu_type or "")
+    return Asked(tool, spec.image, spec.effective_virtual_cluster, folder, role.gpu_number, spec.gpu_type or "")

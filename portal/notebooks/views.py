@@ -16,29 +16,31 @@ from base.core.errors import LongshoreError
 from base.core.words import whole
 from base.models import User
 from jobs import queries, services
-from jobs.models import Job
+from jobs.metrics import idle
+from jobs.models import Job, Task
 from jobs.planning.lifecycle import JobState
 from jobs.submitting import choices
 from jobs.waiting.why import turn_of, waiting_reason
 from jobs.web_pages import notebooks, origin, shown
-from jobs.web_pages.notebooks import BOARD, LAB, Asked, Notebook
+from jobs.web_pages.notebooks import BOARD, CODE, LAB, TOOLS, Asked, Notebook
 from portal.shared.guard import fresh_page, own_form, own_post
 from portal.shared.jobs.rows import job_url
 from portal.shared.viewer import user_of
 from portal.web_pages import opening
 
-TOOLS = ((LAB, "JupyterLab", "notebooks, shell, files"), (BOARD, "TensorBoard", "reads a folder, no GPU"))
+_SAYS = {LAB: "notebooks, shell, files", CODE: "an editor with a shell", BOARD: "reads a folder, no GPU"}
+_ICONS = {LAB: "notebook", CODE: "code", BOARD: "chart-line"}
 _SAVED = 5  # that have ended and are offered again
 _AGAIN = 2  # seconds until it is asked again whether the tool answers
 
 
 @own_form
 def notebook_list(request: HttpRequest) -> HttpResponseBase:
-    """GET ?folder=, ?tool= fill the form in. POST opens one; fields: tool, size (``2 A100``), image, vc, folder. What
-    is left out is as last time."""
+    """GET ?folder=, ?tool= fill the form in. POST opens one; fields: tool, size (``2 A100``), image, vc, folder, and
+    offered, which is the tool and the image that the form stood at. What is left out is as last time."""
     user = user_of(request)
     mine = notebooks.of(user)
-    asked = _asked(request.POST if request.method == "POST" else request.GET, notebooks.usual(mine, user))
+    asked = _asked(request.POST if request.method == "POST" else request.GET, mine, notebooks.usual(mine, user))
     if request.method != "POST":
         return _page(request, user, mine, asked)
     there = next((each.job for each in mine if _is_it(each, asked)), None)
@@ -60,11 +62,11 @@ def open_notebook(request: HttpRequest, name: str) -> HttpResponseBase:
     job = queries.get_job(user.username, name)
     is_first = "opened" in request.GET
     rows = shown.listed(job, user, job_url(job.username, job.name)) if job.state in queries.LIVE else []
-    page = next((row for row in rows if row.page.label in (LAB, BOARD)), None)
+    page = next((row for row in rows if row.page.label in TOOLS), None)
     if page is not None and page.state.is_ == "answers" and not is_first:
-        token = notebooks.token_of(user, job)
+        key = urlencode(notebooks.key_of(user, job, page.page.label))
         url = opening.address(request, user, job, page.page.role, page.page.index, page.page.label)
-        answer: HttpResponseBase = redirect(f"{url}&{urlencode({'token': token})}" if token else url)
+        answer: HttpResponseBase = redirect(f"{url}&{key}" if key else url)
         answer["Referrer-Policy"] = "no-referrer"
         return answer
     waits = {"nav": "notebooks", "job": job, "url": job_url(job.username, job.name), "row": page}
@@ -90,12 +92,13 @@ def address(job: Job) -> str:
     return f"/notebooks/{quote(job.name)}"
 
 
-def _asked(fields: Any, usual: Asked) -> Asked:
+def _asked(fields: Any, mine: list[Notebook], usual: Asked) -> Asked:
     gpus, _, kind = fields.get("size", f"{usual.gpus} {usual.gpu_type}").partition(" ")
     tool = fields.get("tool") or usual.tool
-    as_usual = usual.image if tool == usual.tool else ""
     given = {name: fields[name].strip() for name in ("vc", "folder") if fields.get(name, "").strip()}
-    image = fields.get("image", "").strip() or as_usual
+    image, (was, _, offered) = fields.get("image", "").strip(), fields.get("offered", "").partition(" ")
+    if not image or (image == offered and tool != was):  # it stood there for the other tool
+        image = notebooks.image_for(tool, mine)
     number = whole(gpus, 4) or 0
     return replace(usual, tool=tool, image=image, gpus=number, gpu_type=kind.strip() if number else "", **given)
 
@@ -117,16 +120,32 @@ def _page(
         ended.setdefault((each.asked.tool, each.asked.folder), each)
     page = {
         "nav": "notebooks",
-        "tools": TOOLS,
-        "titles": {tool: title for tool, title, _ in TOOLS},
+        "tools": [(tool, title, _SAYS[tool], _ICONS[tool]) for tool, title in TOOLS.items()],
         "asked": asked,
+        "title": TOOLS.get(asked.tool, ""),
+        "is_as_before": bool(mine) and asked == mine[0].asked,
         "sizes": [(each, f"{each.gpus} {each.gpu_type}".strip(), beside, size) for each, beside, size in sizes],
         "images": choices.images_of(user),
         "vcs": [(vc, words.duration(60 * notebooks.idle_minutes(vc))) for vc in choices.vcs_of(user)],
-        "live": live,
-        "ended": [each for each in ended.values() if each.job.state not in queries.LIVE][:_SAVED],
+        "live": _live_rows(live),
+        "ended": [_row(each) for each in ended.values() if each.job.state not in queries.LIVE][:_SAVED],
         "idle": words.duration(60 * notebooks.idle_minutes(asked.vc)),
         "error": error.message if error else "",
         "is_on": origin.is_on(),
     }
     return render(request, "notebooks/notebooks.html", page, status=error.status if error else 200)
+
+
+def _live_rows(live: list[Notebook]) -> list[dict[str, Any]]:
+    """As ``_row``, with the node and what is used there, as far as it is known."""
+    jobs = [each.job.pk for each in live]
+    nodes = dict(Task.objects.filter(job__in=jobs).exclude(node="").order_by("id").values_list("job_id", "node"))
+    used = idle.use_of(jobs)
+    return [
+        {**_row(each), "node": nodes.get(each.job.pk, ""), "used": used.get(each.job.pk, ("", False))} for each in live
+    ]
+
+
+def _row(one: Notebook) -> dict[str, Any]:
+    tool = one.asked.tool
+    return {"job": one.job, "asked": one.asked, "icon": _ICONS[tool], "title": TOOLS[tool]}

@@ -111,8 +111,11 @@ def test_frameworks_that_the_base_has_are_left_as_they_are(
     base = _build(engine, _file("build.base"), "bare", BASE_IMAGE=HOST_IMAGE, HADOOP_VERSION="")
     made = "".join(f"\nRUN echo __version__=1 >$(python3 -c 'import pip; print(pip.__path__[0])')/../{name}.py"
                    for name in modules)  # fmt: skip
+    program = "/usr/lib/code-server/bin/code-server"  # stands for that of the image it is copied from
+    made += f"\nRUN mkdir -p {Path(program).parent} && printf '#!/bin/sh\\necho 4' >{program} && chmod 755 {program}"
     with_it = _build(engine, f"FROM {base}{made}", f"has-{kind}")
-    _build(engine, _file(f"run.{kind}"), kind, BASE_IMAGE=with_it)
+    more = {"CODE_IMAGE": with_it} if kind == "jupyter" else {}
+    _build(engine, _file(f"run.{kind}"), kind, BASE_IMAGE=with_it, **more)
 
 
 def test_longshore_in_its_container_runs_a_job_and_ends_when_it_is_told_to(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,41 @@ def test_sizes_are_those_of_the_nodes_and_say_what_is_free(browser: Browser) -> 
     assert re.search(r'value="2 A100"\s+checked', again)
 
 
+def test_vs_code_is_opened_with_the_image_of_jupyterlab_and_a_key_of_its_own(browser: Browser) -> None:
+    make_node()
+    opened(browser, image="lab/jupyter:2", folder="/shared/one")
+    job = opened(browser, tool="code", size="1 A100")
+    spec = JobSpec.from_json(job.spec)
+    assert (job.name, spec.task_roles[0].name, spec.image) == ("notebook-code", "code", "lab/jupyter:2")
+    assert "NOTEBOOK_TOOL=code NOTEBOOK_FOLDER=/shared/one" in spec.task_roles[0].command
+    assert list(secrets.of(job.pk)) == ["CODE_TOKEN"]
+    page = browser.get("/notebooks").content.decode()
+    assert re.search(r'value="code"\s+checked', page) and "as last time: VS Code, 1 × A100" in page
+
+
+def test_an_image_that_stood_there_for_another_tool_is_not_taken_for_this_one(browser: Browser) -> None:
+    make_node()
+    offered = "jupyter lab/jupyter:2"
+    board = opened(browser, tool="tensorboard", image="lab/jupyter:2", offered=offered)
+    assert JobSpec.from_json(board.spec).image == "longshore/run.tensorboard:1"
+    mine = opened(browser, tool="tensorboard", image="lab/board:1", offered=offered, folder="/shared/two")
+    assert JobSpec.from_json(mine.spec).image == "lab/board:1", "somebody has typed it"
+    again = opened(browser, tool="tensorboard", offered=offered, folder="/shared/three")
+    assert JobSpec.from_json(again.spec).image == "lab/board:1", "as last time"
+    lab = opened(browser, tool="jupyter", image="lab/board:1", offered="tensorboard lab/board:1")
+    assert JobSpec.from_json(lab.spec).image == "longshore/run.jupyter:1"
+
+
+def test_what_runs_and_what_ended_has_its_tool_and_can_be_deleted(browser: Browser) -> None:
+    make_node()
+    opened(browser, tool="code")
+    page = browser.get("/notebooks").content.decode()
+    assert "<b>1</b> runs" in page and 'VS Code: <span class="ls-mono">/users/alice/notebooks</span>' in page
+    Job.objects.update(state="STOPPED")
+    page = browser.get("/notebooks").content.decode()
+    assert "<b>0</b> run<" in page and 'href="/jobs/alice/notebook-code/delete"' in page
+
+
 def test_tensorboard_reads_a_folder_and_takes_no_gpu(browser: Browser) -> None:
     make_node(gpus=1)
     job = opened(browser, tool="tensorboard", size="1 A100", folder="/Output/alice/bert")
@@ -124,27 +160,33 @@ def test_a_folder_with_a_quote_stays_one_word_of_the_command(browser: Browser) -
     make_node()
     job = opened(browser, folder="/shared/it's; rm -rf $HOME")
     command = JobSpec.from_json(job.spec).task_roles[0].command
-    assert command.startswith("export NOTEBOOK_FOLDER='/shared/it'\"'\"'s; rm -rf $HOME' NOTEBOOK_IDLE=7200\n")
+    assert command.startswith(
+        "export NOTEBOOK_TOOL=jupyter NOTEBOOK_FOLDER='/shared/it'\"'\"'s; rm -rf $HOME' NOTEBOOK_IDLE=7200\n"
+    )
 
 
-def test_it_leads_to_the_tool_once_that_answers_and_the_owner_s_token_alone_goes_along(
-    browser: Browser, alice: User, admin: User, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("tool", ["jupyter", "code"])
+def test_it_leads_to_the_tool_once_that_answers_and_the_owner_s_key_alone_goes_along(
+    browser: Browser, alice: User, admin: User, monkeypatch: pytest.MonkeyPatch, tool: str
 ) -> None:
     make_node()
-    job = opened(browser)
+    job = opened(browser, tool=tool)
     listed = shown.listed
 
     def answering(*of: Any, **more: Any) -> Any:
         return [each.__class__(each.page, "node-1", State("answers", 200), True, each.url) for each in listed(*of)]
 
     monkeypatch.setattr(shown, "listed", answering)
-    first = browser.get("/notebooks/notebook-jupyter?opened")
-    assert (first.status_code, first["Refresh"]) == (200, "0; url=/notebooks/notebook-jupyter")
-    answer = browser.get("/notebooks/notebook-jupyter")
-    token = secrets.of(job.pk)["JUPYTER_TOKEN"]
-    assert answer.status_code == 302 and answer["Location"].endswith(f"&token={token}")
+    first = browser.get(f"/notebooks/notebook-{tool}?opened")
+    assert (first.status_code, first["Refresh"]) == (200, f"0; url=/notebooks/notebook-{tool}")
+    answer = browser.get(f"/notebooks/notebook-{tool}")
+    if tool == "jupyter":
+        key = f"&token={secrets.of(job.pk)['JUPYTER_TOKEN']}"
+    else:
+        key = f"&session={hashlib.sha256(secrets.of(job.pk)['CODE_TOKEN'].encode()).hexdigest()}"
+    assert answer.status_code == 302 and answer["Location"].endswith(key)
     assert answer["Referrer-Policy"] == "no-referrer"
-    assert notebooks.token_of(admin, job) == ""
+    assert notebooks.key_of(admin, job, tool) == {}
 
 
 def test_what_is_given_back_is_offered_again_as_it_was(browser: Browser) -> None:

@@ -55,12 +55,14 @@ def test_it_has_known_instructions_and_begins_with_an_image_that_is_an_argument_
 ) -> None:
     listed = steps(path)
     assert {step.name for step in listed} <= KNOWN
-    images = [step.text for step in listed if step.name == "FROM"]
-    assert [step.name for step in listed[:2]] == ["ARG", "FROM"]
-    assert images == [f"${{{listed[0].text.partition('=')[0]}}}"]
-    repository, _, tag = listed[0].text.partition("=")[2].rpartition(":")
-    assert repository
-    assert re.search(r"\d", tag), "latest is no version"
+    images = [step.text.partition(" AS ")[0] for step in listed if step.name == "FROM"]
+    given = list(arguments(path).items())[: len(images)]
+    assert [step.name for step in listed[: 2 * len(images)]] == ["ARG"] * len(images) + ["FROM"] * len(images)
+    assert sorted(images) == sorted(f"${{{name}}}" for name, _ in given)
+    for _, image in given:
+        repository, _, tag = image.rpartition(":")
+        assert repository
+        assert re.search(r"\d", tag), "latest is no version"
 
 
 @each_file

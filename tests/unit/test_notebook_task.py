@@ -1,5 +1,5 @@
-"""The program that runs a notebook in its task, against a gateway and a stand-in for JupyterLab.
-tests/acceptance/test_notebook.py has the real one."""
+"""The program that runs a notebook in its task, against a gateway and stand-ins for JupyterLab and code-server.
+tests/acceptance/test_notebook.py has the real ones."""
 
 from __future__ import annotations
 
@@ -41,6 +41,27 @@ class Lab(BaseHTTPRequestHandler):
         self.wfile.write(body)
     def log_message(self, *_): pass
 HTTPServer(("127.0.0.1", port), Lab).serve_forever()
+"""
+
+
+CODE = """#!{python}
+import hashlib, os, subprocess, sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
+bind, folder = sys.argv[sys.argv.index("--bind-addr") + 1], sys.argv[-1]
+own = sys.argv[sys.argv.index("--user-data-dir") + 1]
+assert os.environ["HASHED_PASSWORD"] == hashlib.sha256(b"secret").hexdigest() and "CODE_TOKEN" not in os.environ
+for name in ("User/settings.json", "User/workspaceStorage/1/vscode.lock", "User/caches/a", "logs/1.log", "heartbeat"):
+    os.makedirs(os.path.dirname(own + "/" + name), exist_ok=True)
+    open(own + "/" + name, "a").close()
+program = subprocess.Popen(["sh", "-c", "while [ -e busy ]; do :; done"], cwd=folder)
+class Code(BaseHTTPRequestHandler):
+    def do_GET(self):
+        assert self.path == "/healthz", self.path
+        with open(own + "/heartbeat", "a") as file:
+            file.write("once more")
+        self.send_response(200); self.send_header("Content-Length", "0"); self.end_headers()
+    def log_message(self, *_): pass
+HTTPServer(("127.0.0.1", int(bind.rpartition(":")[2])), Code).serve_forever()
 """
 
 
@@ -97,25 +118,29 @@ def gateway() -> Iterator[Gateway]:
 class Running:
     """The program with what it said so far."""
 
-    def __init__(self, folder: Path, gateway: Gateway, *, idle: float, has_lab: bool = True) -> None:
+    def __init__(
+        self, folder: Path, gateway: Gateway, *, idle: float, has_lab: bool = True, tool: str = "jupyter"
+    ) -> None:
         programs = folder / "bin"
         programs.mkdir()
         (folder / "token").write_text("the token")
         if has_lab:
-            (programs / "jupyter").write_text(LAB.format(python=sys.executable))
-            (programs / "jupyter").chmod(0o755)
+            name, text = ("jupyter", LAB) if tool == "jupyter" else ("code-server", CODE)
+            (programs / name).write_text(text.format(python=sys.executable))
+            (programs / name).chmod(0o755)
         self.here, self.said = folder / "here", folder / "said"
         with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as free:
             port = free.server_address[1]
         env = {
-            "PATH": f"{programs}",
+            "PATH": f"{programs}:/bin",
+            "NOTEBOOK_TOOL": tool,
             "NOTEBOOK_FOLDER": "/users/alice/nb",
             "NOTEBOOK_IDLE": str(idle),
             "NOTEBOOK_HERE": str(self.here),
             "NOTEBOOK_PAUSE": "0.05",
-            "PAI_CONTAINER_HOST_jupyter_PORT_LIST": str(port),
-            "LONGSHORE_WEB_PATH_jupyter": "/~/key",
-            "JUPYTER_TOKEN": "secret",
+            f"PAI_CONTAINER_HOST_{tool}_PORT_LIST": str(port),
+            f"LONGSHORE_WEB_PATH_{tool}": "/~/key",
+            "JUPYTER_TOKEN" if tool == "jupyter" else "CODE_TOKEN": "secret",
             "LONGSHORE_WEBHDFS_URL": f"http://127.0.0.1:{gateway.server_address[1]}/webhdfs/v1",
             "LONGSHORE_WEBHDFS_TOKEN_FILE": str(folder / "token"),
             "LONGSHORE_SAVED_FILE": str(folder / "saved"),
@@ -176,6 +201,23 @@ def test_it_ends_when_nobody_uses_it_and_not_while_a_cell_runs(run: Any, gateway
     assert "It ends at" in said and said.rstrip().endswith("it is saved and given back.")
 
 
+def test_vs_code_is_used_while_a_program_of_it_computes_and_keeps_what_is_its_users(run: Any, gateway: Gateway) -> None:
+    gateway.files = {"busy": b"", ".code-server/User/settings.json": b"{}", "train.py": b"1"}
+    one = run(idle=1, tool="code")
+    lock = ".code-server/User/workspaceStorage/1/vscode.lock"
+    until(lambda: (one.here / ".code-server/heartbeat").exists(), what="it was asked whether it answers")
+    began = time.monotonic()
+    until(lambda: time.monotonic() - began > 2, what="it is past its time")
+    assert one.process.poll() is None, "a program computes"
+    (one.here / ".code-server/extensions").mkdir()
+    (one.here / ".code-server/extensions/one.json").write_bytes(b"it")
+    until(lambda: ".code-server/extensions/one.json" in gateway.files, what="an extension is saved")
+    (one.here / "busy").unlink()
+    assert one.process.wait(30) == 0, "its heartbeat and its logs are no use"
+    assert (one.here / lock).exists() and not {lock, ".code-server/heartbeat"} & set(gateway.files)
+    assert not [name for name in gateway.files if "/logs/" in name or "/caches/" in name]
+
+
 def test_what_has_no_room_is_said_and_it_does_not_end_before_it_is_saved(run: Any, gateway: Gateway) -> None:
     gateway.refuses = True
     one = run(idle=0.2)
@@ -185,6 +227,7 @@ def test_what_has_no_room_is_said_and_it_does_not_end_before_it_is_saved(run: An
     assert one.process.wait(30) == 0 and "new.ipynb" in gateway.files
 
 
-def test_an_image_without_it_is_told(run: Any) -> None:
-    one = run(idle=60, has_lab=False)
-    assert one.process.wait(30) == 1 and "This image has no JupyterLab" in one.said.read_text()
+@pytest.mark.parametrize(("tool", "lacks"), [("jupyter", "JupyterLab"), ("code", "VS Code (code-server)")])
+def test_an_image_without_it_is_told(run: Any, tool: str, lacks: str) -> None:
+    one = run(idle=60, has_lab=False, tool=tool)
+    assert one.process.wait(30) == 1 and f"This image has no {lacks}" in one.said.read_text()

@@ -258,7 +258,14 @@ def test_a_container_knows_where_its_pages_are() -> None:
 
 @pytest.mark.parametrize(
     "label, kind",
-    [("http", "http"), ("Jupyter_2", "jupyter"), ("https.api", "https"), ("httpd", "httpd"), ("ps", "ps")],
+    [
+        ("http", "http"),
+        ("Jupyter_2", "jupyter"),
+        ("https.api", "https"),
+        ("code", "code"),
+        ("coder", "coder"),
+        ("ps", "ps"),
+    ],
 )
 def test_a_label_says_what_kind_of_page_it_is(label: str, kind: str) -> None:
     assert web_pages.kind(label) == kind
@@ -386,6 +393,37 @@ def test_a_visitor_has_so_many_sockets_and_another_has_their_own() -> None:
         assert (await _knock(door, hop, "bob"))[0]["status"] == 503
 
     asyncio.run(play())
+
+
+@pytest.mark.parametrize(
+    ("query", "cookies", "leads_to"),
+    [
+        ("", 1, f"/~/{KEY}/"),
+        ("&token=" + "a" * 48, 1, f"/~/{KEY}/?token={'a' * 48}"),
+        ("&session=" + "b" * 64, 2, f"/~/{KEY}/"),
+        ("&session=b%3B%20Path=/", 1, f"/~/{KEY}/"),  # what could end a cookie is none
+    ],
+)
+def test_who_enters_has_the_key_of_the_tool_below_the_page_alone(query: str, cookies: int, leads_to: str) -> None:
+    sent: list[dict[str, Any]] = []
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    async def redeem(*_: Any) -> str:
+        return "cookie"
+
+    host = TOGETHER.origin.partition("//")[2].encode()
+    scope = {"type": "http", "scheme": "http", "method": "GET", "path": f"/~/{KEY}/_longshore/enter"}
+    scope |= {"query_string": f"ticket=t{query}".encode(), "headers": [(b"host", host)]}
+    setup = Setup(9187, url=TOGETHER.origin)
+    proxy = Proxy(setup, RESERVED, Visitors(_check), NobodyThere(), redeem, lambda token: False)  # type: ignore[arg-type]
+    asyncio.run(proxy(scope, asyncio.Event().wait, send))
+    headers = sent[0]["headers"]
+    given = [value.decode() for name, value in headers if name == b"set-cookie"]
+    assert (len(given), dict(headers)[b"location"].decode()) == (cookies, leads_to)
+    assert all(each.endswith(f"; Path=/~/{KEY}/; HttpOnly; SameSite=Lax") for each in given)
+    assert [each.partition(";")[0] for each in given[1:]] == ["code-server-session=" + "b" * 64] * (cookies - 1)
 
 
 class NobodyThere:

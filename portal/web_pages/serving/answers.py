@@ -12,6 +12,7 @@ from jobs.web_pages.visits import Visit
 from portal.web_pages.serving.headers import Headers
 
 COOKIE = "longshore-page"
+CODE_COOKIE = "code-server-session"
 AGAIN = 2  # seconds after which a page that is not there yet is asked again
 _STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:36rem;margin:15vh auto;padding:0 1.5rem;"
@@ -38,13 +39,15 @@ async def send(send: Any, answer: OwnAnswer) -> None:
     await send({"type": "http.response.body", "body": answer.body})
 
 
-def entered(place: PagePlace, cookie: str, path: str) -> OwnAnswer:
-    """Sets the cookie of this page alone, and leads on to ``path``, which has the prefix already."""
-    parts = [f"{cookie_name(place)}={cookie}", f"Path={place.prefix}/", "HttpOnly", "SameSite=Lax"]
-    if place.origin.startswith("https:"):
-        parts.append("Secure")
-    more = [(b"set-cookie", "; ".join(parts).encode()), (b"location", path.encode())]
-    return OwnAnswer(303, [*_PLAIN, *more], b"")
+def entered(place: PagePlace, cookie: str, path: str, session: str = "") -> OwnAnswer:
+    """Sets the cookie of this page alone, and leads on to ``path``, which has the prefix already. With ``session`` it
+    sets the cookie, too, by which VS Code knows its owner."""
+    given = {cookie_name(place): cookie, **({CODE_COOKIE: session} if session else {})}
+    more = "; Secure" if place.origin.startswith("https:") else ""
+    cookies = [f"{name}={value}; Path={place.prefix}/; HttpOnly; SameSite=Lax{more}" for name, value in given.items()]
+    return OwnAnswer(
+        303, [*_PLAIN, *((b"set-cookie", each.encode()) for each in cookies), (b"location", path.encode())], b""
+    )
 
 
 def cookie_name(place: PagePlace) -> str:

@@ -76,7 +76,7 @@ class Proxy:
     async def _enter(self, scope: Any, place: PagePlace, send: Any) -> None:
         """Takes a ticket, and leads on without it."""
         query = parse_qs(scope["query_string"].decode("latin-1"))
-        ticket, token = query.get("ticket", [""])[0], query.get("token", [""])[0]
+        ticket, token, session = (query.get(name, [""])[0] for name in ("ticket", "token", "session"))
         cookie = None
         if scope["path"] == f"{place.prefix}{ENTER}" and scope["method"] == "GET" and ticket:
             cookie = await self._redeem(ticket, place, headers.cookies_of(scope["headers"]))
@@ -85,7 +85,7 @@ class Proxy:
             return
         path = await self._first_path(place, cookie)
         path += f"?token={token}" if _TOKEN.fullmatch(token) else ""  # by which a notebook knows its owner
-        await answers.send(send, answers.entered(place, cookie, path))
+        await answers.send(send, answers.entered(place, cookie, path, session if _TOKEN.fullmatch(session) else ""))
 
     async def _first_path(self, place: PagePlace, cookie: str) -> str:
         """Where the page begins. A program that was started with its prefix has it wherever it is shown."""

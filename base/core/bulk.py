@@ -35,6 +35,13 @@ def first_where(model: type[M], condition: str, *values: int | str | datetime) -
     return first_row(model, f"SELECT * FROM {table} WHERE {condition} LIMIT 1", *values)  # noqa: S608 - our own names
 
 
+class Found(NamedTuple):
+    """Rows as the database returned them. Equal ones say the same."""
+
+    names: tuple[str, ...]  # of the columns
+    rows: list[tuple[Any, ...]]
+
+
 def first_row(model: type[M], query: str, *values: int | str | datetime) -> M | None:
     """The first row of an SQL query that gives all columns of the model. Other columns it gives are attributes of the
     instance, with the values that the database returned."""
@@ -43,10 +50,15 @@ def first_row(model: type[M], query: str, *values: int | str | datetime) -> M | 
 
 def all_rows(model: type[M], query: str, *values: int | str | datetime) -> list[M]:
     """All rows of such a query."""
-    names, rows = _found(query, values)
+    return made_of(model, found(query, *values))
+
+
+def made_of(model: type[M], found: Found) -> list[M]:
+    """The instances that are in these rows."""
+    names, rows = found
     attributes, places, others = _order(model, names)
-    converters = _converters(model, names, connections[DEFAULT_DB_ALIAS].vendor)
     made, connection = [], connections[DEFAULT_DB_ALIAS]
+    converters = _converters(model, names, connection.vendor)
     for row in map(list, rows):
         for at, column, convert in converters:
             if row[at] is not None:
@@ -62,7 +74,7 @@ def all_values(model: type[Model], line: Callable[..., V], query: str, *values: 
     """All rows of an SQL query that gives some columns of the model, each as what ``line`` makes of its values. Equal
     values of JSON are the same object, which nobody may change: of many rows most are equal. ``values_list`` takes
     three times as long for a thousand tasks, and ten times for one."""
-    names, rows = _found(query, values)
+    names, rows = found(query, *values)
     columns: list[Sequence[Any]] = list(zip(*rows, strict=True))
     connection = connections[DEFAULT_DB_ALIAS]
     if columns:
@@ -93,6 +105,14 @@ def values_with_ids(make: Callable[[], QuerySet[Any, R]], ids: Iterable[int], co
     return _values(known._replace(query=known.query.replace(_NO_ID, f"({numbers})")))
 
 
+def found(query: str, *values: int | str | datetime) -> Found:
+    """All rows of an SQL query."""
+    connection = connections[DEFAULT_DB_ALIAS]
+    with connection.cursor() as cursor:
+        cursor.execute(query, _adapted(values))
+        return Found(tuple([column[0] for column in cursor.description]), cursor.fetchall())
+
+
 def one_row(query: str, *values: int | str | datetime) -> tuple[Any, ...]:
     """The one row of an SQL query, with the values that the database returned; an empty tuple where it has none."""
     connection = connections[DEFAULT_DB_ALIAS]
@@ -101,15 +121,19 @@ def one_row(query: str, *values: int | str | datetime) -> tuple[Any, ...]:
         return tuple(cursor.fetchone() or ())
 
 
+def as_text(columns: str) -> str:
+    """SQL that says the values of these columns of a row as one text, a list of JSON."""
+    if connections[DEFAULT_DB_ALIAS].vendor == "sqlite":
+        return f"json_array({columns})"
+    return f"CAST(json_build_array({columns}) AS text)"
+
+
 def text_of(columns: str, rows: str) -> str:
     """The values of these columns of all rows, which an SQL query says from its FROM on, as lists of JSON with commas
     between them; empty without rows. It takes a third of the time of as many rows, and one that equals another says
     that nothing has changed."""
-    connection = connections[DEFAULT_DB_ALIAS]
-    join = "string_agg(CAST(json_build_array({}) AS text), ',')"
-    if connection.vendor == "sqlite":
-        join = "group_concat(json_array({}))"
-    return one_row(f"SELECT {join.format(columns)} {rows}")[0] or ""
+    join = "group_concat({}, ',')" if connections[DEFAULT_DB_ALIAS].vendor == "sqlite" else "string_agg({}, ',')"
+    return one_row(f"SELECT {join.format(as_text(columns))} {rows}")[0] or ""
 
 
 def chunks(values: Sequence[V], size: int = 500) -> Iterator[Sequence[V]]:
@@ -228,14 +252,6 @@ def _insertion(model: type[Model]) -> tuple[str, list[tuple[Any, bool]]]:
     return f"INSERT INTO {table} ({columns}) VALUES ({marks}) RETURNING {id}", [  # noqa: S608 - our own names
         (field, not isinstance(field, JSONField) and not _is_clock(field)) for field in fields
     ]
-
-
-def _found(query: str, values: Iterable[int | str | datetime]) -> tuple[tuple[str, ...], list[Row]]:
-    """The names of its columns, and its rows."""
-    connection = connections[DEFAULT_DB_ALIAS]
-    with connection.cursor() as cursor:
-        cursor.execute(query, _adapted(values))
-        return tuple(column[0] for column in cursor.description), cursor.fetchall()
 
 
 class _Compiled(NamedTuple):

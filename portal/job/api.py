@@ -23,6 +23,7 @@ from jobs.models import Job
 from portal.shared.api import etags
 from portal.shared.api.bodies import read
 from portal.shared.api.openapi import Message, errors
+from portal.shared.api.repeated import Version
 from portal.shared.api.v1 import LongJson, V1View, body
 from portal.shared.jobs import serializers, shapes
 from portal.shared.jobs.base import find_job, is_legacy
@@ -37,7 +38,8 @@ class OneJob(V1View):
 
     @extend_schema(summary="One job", responses=shapes.JobDetail)
     def get(self, request: Request, job: str, username: str = "") -> HttpResponseBase:
-        viewer, row = reader_of(request), None
+        reader_of(request)
+        row = None
         # An address that names no user is looked up first: the job's version is that of its owner and name.
         is_named = bool(username) and "\x00" not in username + job
         if not is_named:
@@ -46,19 +48,17 @@ class OneJob(V1View):
         row, now = versions.job_and_version(owner, name)
         uri = request.build_absolute_uri()
 
-        def etag_of(viewer: Viewer, found: tuple[object, ...]) -> str:
-            rights = access.may_read_details(viewer, owner), access.may_read_logs(viewer, owner)
-            return etags.of(f"{uri} {rights}", *found) if found else ""
-
-        def version(viewer: Viewer) -> str:
+        def etag(viewer: Viewer, text: str) -> str:
             require_reader(viewer)
-            return etag_of(viewer, versions.of_detail(owner, name))
+            rights = access.may_read_details(viewer, owner), access.may_read_logs(viewer, owner)
+            return etags.of(f"{uri} {rights}", text) if text else ""
 
         def answer() -> Response:
             return Response(serializers.job_answer(request, row or find_job(request, username, job), job))
 
         # Whose job a name alone means may change while that job does not.
-        return etags.answer(request, version, answer, keep=is_named, etag=etag_of(viewer, now))
+        version = Version(versions.of_detail(), (owner, name), etag)
+        return etags.answer(request, version, answer, keep=is_named, now=now)
 
     @extend_schema(
         summary="Submit a job by its name", request=JobSpec, responses={201: shapes.JobDetail, **errors(409, 429)}

@@ -26,6 +26,7 @@ from portal.lists.listing import ListQuery
 from portal.shared.api import etags
 from portal.shared.api.bodies import read
 from portal.shared.api.openapi import errors
+from portal.shared.api.repeated import Version
 from portal.shared.api.v1 import LongJson, V1View, body
 from portal.shared.jobs import serializers, shapes
 from portal.shared.jobs.base import is_legacy, query_number
@@ -52,10 +53,11 @@ class JobList(V1View):
         # A list of the last hours changes as time passes, so its ETag changes every minute.
         since = query.which.since and query.which.since.replace(second=0, microsecond=0)
 
-        def version(viewer: Viewer) -> str:
+        def etag(viewer: Viewer, text: str) -> str:
             require_reader(viewer)
-            return etags.of(path, access.reads_details_as(viewer), since, *versions.of_list())
+            return etags.of(path, access.reads_details_as(viewer), since, text)
 
+        version = Version(versions.of_list(), (), etag)
         return etags.answer(request, version, lambda: self._answer(request, query), keep=since is None)
 
     @extend_schema(summary="Submit a job", request=JobSpec, responses={201: shapes.JobDetail, **errors(404, 409, 429)})

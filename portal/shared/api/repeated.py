@@ -16,15 +16,31 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.utils.cache import get_conditional_response
 from django.utils.deprecation import MiddlewareMixin
 
+from base.accounts import tokens
 from base.accounts.viewer import Guest, Viewer
+from base.core.bulk import one_row
 from base.core.errors import LongshoreError
 from base.serving.bridge import REFUSAL
-from portal.shared.api.auth import INVALID, SAYS_INVALID, sender_of
+from portal.shared.api.auth import INVALID, SAYS_INVALID, note_invalid, token_in
 from portal.shared.requests import PageRequest
 
-# Says the ETag of an answer for this viewer, as of now; empty for one that has none. It must depend on all that the
-# answer does, also on what the viewer may see. May raise LongshoreError where this viewer gets no answer.
-Version = Callable[[Viewer], str]
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """How it is known whether an answer is still right. ``query``: SQL, with its values, of a text that is another one
+    whenever the database would give another answer; empty or without a row where nothing says so. ``etag``: of the
+    answer to this viewer, by that text; empty for one that has none. It must hang on all that the answer does, also on
+    what the viewer may see, and on nothing that changes while the process runs, as it is remembered. It may raise
+    LongshoreError where this viewer gets no answer."""
+
+    query: str
+    values: tuple[str, ...]
+    etag: Callable[[Viewer, str], str]
+
+    def text(self) -> str:
+        return str(one_row(f"SELECT ({self.query})", *self.values)[0] or "")
+
+
 Body = Callable[[], bytes | None]  # the same for whoever asks; None: the view has to say it
 _Key = tuple[str, ...]  # all that an answer depends on of a request, but for its version
 _Raw = tuple[str, list[tuple[str, str]], bytes]  # status, headers, body
@@ -44,6 +60,7 @@ class _Kept:
 # The one used last is at the end.
 _versions: OrderedDict[_Key, Version] = OrderedDict()
 _kept: OrderedDict[_Key, _Kept] = OrderedDict()  # by key and ETag
+_etags: OrderedDict[Any, str] = OrderedDict()  # by key and what the database said of the sender and the version
 _bodies: OrderedDict[_Key, tuple[list[tuple[str, str]], Body]] = OrderedDict()
 _lock = Lock()
 
@@ -106,7 +123,7 @@ def unchanged(request: Any, etag: str) -> HttpResponse | None:
 
 def forget() -> None:
     """Drop all answers that are kept. For tests, whose databases begin anew."""
-    for those in (_versions, _kept, _bodies):
+    for those in (_versions, _etags, _kept, _bodies):
         those.clear()
 
 
@@ -126,10 +143,10 @@ def _remade(key: _Key) -> _Raw | None:
 
 
 def _repeated(environ: dict[str, Any], key: _Key) -> _Raw | None:
-    request: Any = SimpleNamespace(META=environ, method="GET")  # all that is read of one here
-    etag = _versions[key](sender_of(request) or Guest())
+    etag = _etag(environ, key, _versions[key])
     if (known := _kept.get((*key, etag))) is None:
         return None
+    request = SimpleNamespace(META=environ, method="GET")  # all that is read of one here
     is_same = unchanged(request, etag) is not None
     if not is_same and known.body is None:
         return None
@@ -139,6 +156,21 @@ def _repeated(environ: dict[str, Any], key: _Key) -> _Raw | None:
         return "200 OK", headers, known.body or b""
     left_out = ("Content-Length", "Content-Encoding")
     return "304 Not Modified", [pair for pair in headers if pair[0] not in left_out], b""
+
+
+def _etag(environ: dict[str, Any], key: _Key, version: Version) -> str:
+    """By one statement, which says who sent the token and the version."""
+    row = None
+    if header := environ.get("HTTP_AUTHORIZATION"):
+        more = f"({version.query}) AS version,"
+        row = tokens.row_of(token_in(header), environ.get("REMOTE_ADDR") or None, more, *version.values)
+        note_invalid(environ, header, row)
+    said = (*key, version.text()) if row is None else (*key, *row.rows[0])
+    if (etag := _etags.get(said)) is None:
+        viewer: Any = Guest() if row is None else tokens.made_by(row)
+        etag = version.etag(viewer, said[-1] if row is None else viewer.version or "")
+    _use(_etags, said, etag)
+    return etag
 
 
 def _keep(key: _Key, said: dict[str, Any], response: HttpResponseBase) -> None:
@@ -158,7 +190,7 @@ def _keep(key: _Key, said: dict[str, Any], response: HttpResponseBase) -> None:
         _use(_kept, of_etag, _Kept(headers, None))
 
 
-def _use(those: OrderedDict[_Key, Any], key: _Key, value: Any) -> None:
+def _use(those: OrderedDict[Any, Any], key: Any, value: Any) -> None:
     with _lock:
         those[key] = value
         those.move_to_end(key)

@@ -11,7 +11,7 @@ from functools import cache
 from django.db import connection
 from django.db.models import Max
 
-from base.core.bulk import as_text, first_row
+from base.core.bulk import as_text
 from base.core.values import milliseconds
 from jobs.models import Event, Job, Task
 from jobs.planning.lifecycle import JobState, TaskState
@@ -45,18 +45,7 @@ def of_list() -> str:
 def of_detail() -> str:
     """SQL of that of a job that REST answers, by its user and name: a text. There is none where there is no job, nor
     for a waiting one: the reason why it waits depends on the whole cluster and on the time."""
-    return f"SELECT {_detail()} {_OF_DETAIL}"
-
-
-def job_and_version(username: str, name: str) -> tuple[Job | None, str]:
-    """The job with that of its detail, by one query; None where there is none, and an empty text where that is."""
-    job = first_row(Job, f"SELECT j.*, {_detail()} AS version {_OF_DETAIL}", username, name)
-    return job, getattr(job, "version", None) or ""
-
-
-@cache
-def _detail() -> str:
-    return f"CASE WHEN j.state <> '{JobState.WAITING}' THEN {_text(_DETAIL)} END"
+    return f"SELECT {_text(_DETAIL)} {_OF_DETAIL} AND j.state <> '{JobState.WAITING}'"
 
 
 def _text(columns: str) -> str:

@@ -41,6 +41,10 @@ class Found(NamedTuple):
     names: tuple[str, ...]  # of the columns
     rows: list[tuple[Any, ...]]
 
+    def part(self, start: int, end: int | None = None) -> Found:
+        """Some of the columns."""
+        return Found(self.names[start:end], [row[start:end] for row in self.rows])
+
 
 def first_row(model: type[M], query: str, *values: int | str | datetime) -> M | None:
     """The first row of an SQL query that gives all columns of the model. Other columns it gives are attributes of the
@@ -119,6 +123,12 @@ def one_row(query: str, *values: int | str | datetime) -> tuple[Any, ...]:
     with connection.cursor() as cursor:
         cursor.execute(query, _adapted(values))
         return tuple(cursor.fetchone() or ())
+
+
+def columns_of(model: type[Model], alias: str) -> str:
+    """SQL of all columns of a model, whose table has this alias: an older release knows fewer than the table has."""
+    quote = connections[DEFAULT_DB_ALIAS].ops.quote_name
+    return ", ".join(f"{alias}.{quote(str(field.column))}" for field in model._meta.concrete_fields)
 
 
 def as_text(columns: str) -> str:

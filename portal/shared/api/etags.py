@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from django.conf import settings
 from django.http import HttpResponseBase
 from rest_framework.request import Request
+from rest_framework.response import Response
 
 from base.accounts.scopes import Scope
 from base.accounts.viewer import Viewer, require_scope
@@ -27,25 +28,27 @@ def of(*versions: object) -> str:
 def answer(
     request: Request,
     version: Version,
-    make: Callable[[], HttpResponseBase],
     *,
     keep: bool = True,
-    now: str | None = None,
 ) -> HttpResponseBase:
-    """304 when the client says that it has the answer with this ETag; else what ``make`` makes. ``keep``: the answer
-    depends on nothing but the address and the version, so it may be sent again to anybody with the same.
-    ``now``: the text of the version, for those who know it."""
-    etag = version.etag(viewer_of(request), version.text() if now is None else now)
-    made = repeated.unchanged(request._request, etag) or make()
+    """304 when the client says that it has the answer with this ETag; else what the version makes. ``keep``: the answer
+    depends on nothing but the address and the version, so it may be sent again to anybody with the same."""
+    viewer = viewer_of(request)
+    etag = version.etag(viewer, version.text())
+    made = repeated.unchanged(request._request, etag) or _response(version.make(viewer))
     made["Cache-Control"] = "no-cache"
     if etag:
         made["ETag"] = etag
         if keep:
-            repeated.as_long_as(request._request, _for(needed(request), version))
+            repeated.as_long_as(request._request, scoped(needed(request), version))
     return made
 
 
-def _for(scope: Scope | None, version: Version) -> Version:
+def _response(values: Any) -> HttpResponseBase:
+    return values if isinstance(values, HttpResponseBase) else Response(values)
+
+
+def scoped(scope: Scope | None, version: Version) -> Version:
     """The version, which raises Forbidden for a token without the scope."""
 
     def checked(viewer: Viewer, text: str) -> str:

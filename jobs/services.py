@@ -14,7 +14,7 @@ from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
 from base.accounts import audit, budget
-from base.core.bulk import insert_row, insert_rows, one_row
+from base.core.bulk import insert_all, insert_row, one_row
 from base.core.errors import Conflict, ConflictJob, Forbidden, NoVirtualCluster, Unauthorized
 from base.models import User
 from base.wakes import wake
@@ -324,7 +324,8 @@ def _ask_stop(actor: User, ids: list[int], why: str = "") -> list[int]:
 
 
 def _record(job_ids: list[int], at: datetime, kind: str, actor: str, reason: str) -> None:
-    insert_rows([Event(job_id=pk, at=at, kind=kind, actor=actor, reason=reason) for pk in job_ids])
+    said = {"at": at, "kind": kind, "actor": actor, "reason": reason}
+    insert_all(Event, [{"job_id": pk, **said} for pk in job_ids])
 
 
 def _wake() -> None:

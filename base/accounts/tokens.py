@@ -11,7 +11,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from base.accounts.scopes import Scope, bound
-from base.core.bulk import Found, found, made_of
+from base.core.bulk import RawRows, found, made_of
 from base.models import ApiToken, User
 
 _ALGORITHM = "HS256"
@@ -66,23 +66,23 @@ def user_by_hash(id_hash: str) -> User | None:
     return _made(_row(id_hash, None))
 
 
-def row_of(token: str, address: str | None, more: str = "", *values: str) -> Found | None:
+def row_of(token: str, address: str | None, more: str = "", *values: str) -> RawRows | None:
     """The row of which ``made_by`` makes the user of a token, the same of the same row; None for nobody. ``more``:
     further columns, with a comma behind each, and their ``values``: they are attributes of the user."""
     return _row(hash_of(token), address, more, *values)
 
 
-def made_by(row: Found) -> User:
+def made_by(row: RawRows) -> User:
     """The user of a row, bound to the scopes of their token."""
     (user,) = made_of(User, row)
     return bound(user, getattr(user, "token_scopes"))  # noqa: B009 - a column of the query alone
 
 
-def _made(row: Found | None) -> User | None:
+def _made(row: RawRows | None) -> User | None:
     return None if row is None else made_by(row)
 
 
-def _row(id_hash: str, address: str | None, more: str = "", *values: str) -> Found | None:
+def _row(id_hash: str, address: str | None, more: str = "", *values: str) -> RawRows | None:
     if not id_hash:
         return None
     now = timezone.now()
@@ -93,7 +93,7 @@ def _row(id_hash: str, address: str | None, more: str = "", *values: str) -> Fou
     if is_due:
         used = {"last_used_at": now, **({"used_from": address} if address else {})}
         ApiToken.objects.filter(pk=row[names.index("token")]).update(**used)
-    return Found(names[:-1], [tuple(row)])
+    return RawRows(names[:-1], [tuple(row)])
 
 
 def way_of(user: User) -> str:

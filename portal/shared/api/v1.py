@@ -39,7 +39,7 @@ class LongJson(JSONRenderer):
 
 
 def long_json(data: Any) -> bytes:
-    # As REST framework does: these two end a line in JavaScript.
+    """Plain values as JSON. Two characters that end a line in JavaScript are escaped, as REST framework does."""
     return to_json(data).replace(b"\xe2\x80\xa8", b"\\u2028").replace(b"\xe2\x80\xa9", b"\\u2029")
 
 

@@ -11,31 +11,27 @@ from django.db import connection
 from django.db.models import Q
 from django.utils import timezone
 
-from base.core.bulk import insert_row, update_rows
+from base.core.bulk import insert, update_rows
 from base.wakes import wake
 from jobs.models import Attempt, Job, Task
 from jobs.planning.lifecycle import TASK_LIVE_STATES, JobState
 
 
-def open_attempt(job: Job, number: int, at: datetime) -> Attempt:
+def open_attempt(job: Job, number: int, at: datetime) -> None:
     """Insert attempt ``number`` of a saved job with all its tasks, in config order. Call it inside a transaction.
 
     ``app_id`` is ``application_1552000000000_0042``, which v1 clients parse: the time of opening in milliseconds since
     1970, and the id of the row, which makes it unique.
     """
-    attempt = Attempt(job=job, number=number, app_id=uuid.uuid4().hex, created_at=at)
-    insert_row(attempt)
-    attempt.app_id = f"application_{int(at.timestamp() * 1000)}_{attempt.pk:04d}"
-    update_rows(Attempt, ("app_id",), ("id",), [(attempt.app_id, attempt.pk)])
+    attempt = insert(Attempt, job_id=job.pk, number=number, app_id=uuid.uuid4().hex, created_at=at)
+    update_rows(Attempt, ("app_id",), ("id",), [(f"application_{int(at.timestamp() * 1000)}_{attempt:04d}", attempt)])
     roles = [(role["name"], role["taskNumber"]) for role in job.spec["taskRoles"]]
-    first = Task(job=job, attempt=attempt, role=roles[0][0], index=0, changed_at=at)
-    insert_row(first)
+    first = insert(Task, job_id=job.pk, attempt_id=attempt, role=roles[0][0], index=0, changed_at=at)
     if job.total_tasks > 1:
         _repeat(first, roles)
-    return attempt
 
 
-def _repeat(first: Task, roles: Sequence[tuple[str, int]]) -> None:
+def _repeat(first: int, roles: Sequence[tuple[str, int]]) -> None:
     """Copy the task to all others of these roles, each a name and a number, inside the database and by one statement:
     the 50,000 rows of a large gang take a second there, and half a minute through the models."""
     quote = connection.ops.quote_name
@@ -50,7 +46,7 @@ def _repeat(first: Task, roles: Sequence[tuple[str, int]]) -> None:
             f"INSERT INTO {table} ({', '.join(columns)}) "
             f"SELECT {', '.join(own.get(column, f'task.{column}') for column in columns)} "
             f"FROM tasks, {table} AS task WHERE task.id = %s AND (place > 0 OR at > 0) ORDER BY place, at",
-            [*(value for place, role in enumerate(roles) for value in (place, *role)), first.pk],
+            [*(value for place, role in enumerate(roles) for value in (place, *role)), first],
         )
 
 

@@ -6,12 +6,13 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any
 
 from django.conf import settings
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
-from base.core.bulk import all_values, chunks, first_where
+from base.core.bulk import all_values, chunks, columns_of, first_where, found, made_of
 from base.core.errors import NoJob
 from base.core.words import whole
 from jobs.models import Attempt, Event, Job, Task
@@ -175,6 +176,24 @@ def get_job(username: str, name: str, *, mine: str = "") -> Job:
     if job is None:
         raise NoJob(f"Job {asked} is not found.")
     return job
+
+
+def job_and_attempt(username: str, name: str) -> tuple[Job, Attempt]:
+    """The visible job of that user, and its current attempt, by one statement. Raises NoJob."""
+    both = found(_with_attempt(), username, name)
+    number = len(Job._meta.concrete_fields)
+    for job, attempt in zip(made_of(Job, both.part(0, number)), made_of(Attempt, both.part(number)), strict=True):
+        return job, attempt
+    raise NoJob(f"Job {name} is not found.")
+
+
+@cache
+def _with_attempt() -> str:
+    return f"""
+        SELECT {columns_of(Job, "j")}, {columns_of(Attempt, "a")}
+        FROM jobs_job j JOIN jobs_attempt a ON a.job_id = j.id AND a.number = j.attempt_number
+        WHERE j.username = %s AND j.name = %s AND j.deleted_at IS NULL
+    """  # noqa: S608 - our own names
 
 
 def named(username: str, names: Sequence[str]) -> list[Job]:

@@ -14,7 +14,7 @@ from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
 from base.accounts import audit, budget
-from base.core.bulk import insert_row, insert_rows, one_row
+from base.core.bulk import insert_all, insert_row, one_row
 from base.core.errors import Conflict, ConflictJob, Forbidden, NoVirtualCluster, Unauthorized
 from base.models import User
 from base.wakes import wake
@@ -208,7 +208,8 @@ def _insert(
     user: User, text: str, spec: JobSpec, values: Mapping[str, str], legacy: bool, instead_of: Job | None = None
 ) -> Job:
     more = spec.total_tasks - (instead_of.total_tasks if instead_of else 0)
-    admission.require_few_tasks(user, more)
+    if more > budget.FEW:  # that of few is asked once they are written, as it has to be anyway
+        admission.require_few_tasks(user, more)
     job = _new_job(user, text, spec, _never(spec), legacy)
     if instead_of is not None:
         _take_over_place(user, job, spec, instead_of)
@@ -324,7 +325,8 @@ def _ask_stop(actor: User, ids: list[int], why: str = "") -> list[int]:
 
 
 def _record(job_ids: list[int], at: datetime, kind: str, actor: str, reason: str) -> None:
-    insert_rows([Event(job_id=pk, at=at, kind=kind, actor=actor, reason=reason) for pk in job_ids])
+    said = {"at": at, "kind": kind, "actor": actor, "reason": reason}
+    insert_all(Event, [{"job_id": pk, **said} for pk in job_ids])
 
 
 def _wake() -> None:

@@ -6,49 +6,50 @@ drawn again. Every change of a job writes an Event, so most go by the newest one
 
 from __future__ import annotations
 
+from functools import cache
+
+from django.db import connection
 from django.db.models import Max
 
-from base.core.bulk import first_row, one_row
+from base.core.bulk import as_text
 from base.core.values import milliseconds
 from jobs.models import Event, Job, Task
 from jobs.planning.lifecycle import JobState, TaskState
 
-_PARTS = (
-    *("j.state", "j.id", "j.execution", "j.changed_at", "j.user_retries", "j.platform_retries", "j.resource_retries"),
-    *("j.exit_code", "a.id", "a.launched_at", "a.decided_at", "a.completed_at", "a.exit_code"),
-    *("(SELECT max(id) FROM jobs_event WHERE job_id = j.id)", "max(t.changed_at)", "max(t.fact_at)"),
-)
-_NAMES = tuple(f"version_{at}" for at in range(len(_PARTS)))
+_DETAIL = """
+    j.state, j.id, j.execution, j.changed_at, j.user_retries, j.platform_retries, j.resource_retries, j.exit_code,
+    a.id, a.launched_at, a.decided_at, a.completed_at, a.exit_code,
+    (SELECT max(id) FROM jobs_event WHERE job_id = j.id),
+    (SELECT max(changed_at) FROM jobs_task WHERE attempt_id = a.id),
+    (SELECT max(fact_at) FROM jobs_task WHERE attempt_id = a.id)
+"""
+# Rows of a transaction that is still open may appear later with lower ids than rows that are seen now. While there is
+# such a transaction a version has its number, so that it is another one as soon as the transaction has ended.
+_OPEN_WRITES = """(
+    SELECT CASE WHEN pg_snapshot_xmin(s) <> pg_snapshot_xmax(s) THEN s::text END FROM pg_current_snapshot() AS s
+)"""
 _OF_DETAIL = """
     FROM jobs_job j JOIN jobs_attempt a ON a.job_id = j.id AND a.number = j.attempt_number
-        LEFT JOIN jobs_task t ON t.attempt_id = a.id
     WHERE j.username = %s AND j.name = %s AND j.deleted_at IS NULL
-    GROUP BY j.id, a.id
 """
-_VERSION = f"SELECT {', '.join(_PARTS)} {_OF_DETAIL}"
-_JOB = f"SELECT j.*, {', '.join(f'{part} AS {name}' for part, name in zip(_PARTS, _NAMES, strict=True))} {_OF_DETAIL}"
 
 
-def of_list() -> tuple[object, ...]:
-    """Return that of the list that REST answers: the newest Event and the newest AuditEvent. A purge deletes Events, so
-    the newest id could come back; the deletion before it is an AuditEvent, and those stay."""
-    return one_row("SELECT (SELECT max(id) FROM jobs_event), (SELECT max(id) FROM portal_auditevent)")
+@cache
+def of_list() -> str:
+    """SQL of that of the list that REST answers, a text: the newest Event and the newest AuditEvent. A purge deletes
+    Events, so the newest id could come back; the deletion before it is an AuditEvent, and those stay."""
+    return f"SELECT {_text('(SELECT max(id) FROM jobs_event), (SELECT max(id) FROM portal_auditevent)')}"  # noqa: S608
 
 
-def of_detail(username: str, name: str) -> tuple[object, ...]:
-    """Return that of a job that REST answers. It is empty where there is none, and for a waiting job: the reason why it
-    waits depends on the whole cluster and on the time."""
-    return _known(one_row(_VERSION, username, name))
+@cache
+def of_detail() -> str:
+    """SQL of that of a job that REST answers, by its user and name: a text. There is none where there is no job, nor
+    for a waiting one: the reason why it waits depends on the whole cluster and on the time."""
+    return f"SELECT {_text(_DETAIL)} {_OF_DETAIL} AND j.state <> '{JobState.WAITING}'"
 
 
-def job_and_version(username: str, name: str) -> tuple[Job | None, tuple[object, ...]]:
-    """The job with that of its detail, by one query; None where there is none."""
-    job = first_row(Job, _JOB, username, name)
-    return job, () if job is None else _known(tuple(getattr(job, each) for each in _NAMES))
-
-
-def _known(found: tuple[object, ...]) -> tuple[object, ...]:
-    return () if found[:1] == (JobState.WAITING,) else found
+def _text(columns: str) -> str:
+    return as_text(columns if connection.vendor == "sqlite" else f"{columns}, {_OPEN_WRITES}")
 
 
 def of_pages() -> str:

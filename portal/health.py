@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from django.conf import settings
@@ -11,7 +12,6 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
 from base.files.store.state import is_store_up, store_fault
-from base.models import Heartbeat
 from base.wakes import processes
 from portal.hosts import hosts
 from portal.shared.api import repeated
@@ -52,33 +52,32 @@ def report() -> tuple[bool, dict[str, Any]]:
     """What /healthz says: whether the database and the file store answer, and the ages in seconds."""
     store = is_store_up(_FIRST_LOOK)
     try:
-        rows = processes.rows()
-        living, silent = hosts.alive()
+        seen = processes.beats()
     except DatabaseError:
         return False, {"status": "down", "database": False, "store": store}
-    seconds = processes.ages_of(rows)
-    scheduler, troubled = _of_scheduler(rows.get("scheduler"), seconds["scheduler"] or 0.0)
-    seen = all(age is not None and age < processes.LATE for age in seconds.values())
+    scheduler, troubled = _of_scheduler(seen.reports.get("scheduler"), seen.ages["scheduler"] or 0.0)
+    live = all(age is not None and age < processes.LATE for age in seen.ages.values())
     room = processes.free_bytes()[0] >= hosts.FULL
-    status = "ok" if store is not False and room and seen and not troubled else "degraded"
-    rounded = {name: None if age is None else round(age, 1) for name, age in seconds.items()}
+    status = "ok" if store is not False and room and live and not troubled else "degraded"
+    rounded = {name: None if age is None else round(age, 1) for name, age in seen.ages.items()}
     told = {"storeReason": store_fault()} if store is False else {}
-    here = {"room": room, "hosts": {"alive": living, "silent": silent}}
+    alive = sum(age < processes.LATE for age in seen.hosts)
+    here = {"room": room, "hosts": {"alive": alive, "silent": len(seen.hosts) - alive}}
     parts = {"status": status, "database": True, "store": store, **told, **here}
     return True, {**parts, "secondsSinceSeen": rounded, **scheduler}
 
 
-def _of_scheduler(row: Heartbeat | None, age: float) -> tuple[dict[str, Any], bool]:
+def _of_scheduler(report: Mapping[str, Any] | None, age: float) -> tuple[dict[str, Any], bool]:
     """The scheduler's report about its parts, and whether something is wrong there. ``age``: seconds since the
     report."""
-    if row is None or not row.report:
+    if report is None:
         return {}, False
-    said = processes.Report(**row.report)
+    said = processes.Report(**report)
     oldest = None if said.oldest_look is None else round(said.oldest_look + age, 1)
     old = {node: round(seconds + age, 1) for node, seconds in sorted(said.old_looks.items())[:_MOST_NAMED]}
-    report = {
+    told = {
         "threads": {"number": said.threads, "late": list(said.late_threads)[:_MOST_NAMED]},
         "looks": {"oldestSeconds": oldest, "tooOld": old},
         "invariants": {"healed": said.healed, "broken": said.broken},
     }
-    return report, bool(said.late_threads or said.old_looks or said.broken)
+    return told, bool(said.late_threads or said.old_looks or said.broken)

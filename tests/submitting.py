@@ -5,14 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from django.db import connection
-
 from base.models import User
 from jobs import services
 from jobs.models import Job
-
-# PostgreSQL is asked for its open writes by a query of its own when an ETag is made (portal/shared/api/etags.py).
-ETAG_QUERIES = int(connection.vendor == "postgresql")
 
 
 def config(name: str = "hello", **more: Any) -> dict[str, Any]:

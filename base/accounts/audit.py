@@ -14,7 +14,7 @@ from typing import Any
 from django.db import DatabaseError
 from django.utils import timezone
 
-from base.core.bulk import insert_rows
+from base.core.bulk import insert_all
 from base.models import AuditEvent
 from base.wakes import wake
 
@@ -45,18 +45,14 @@ def record(
     only who serves without Django's middleware (a WebSocket, WebHDFS) gives them. Never put a password or a token in
     ``data``."""
     request = _asking.get()
-    rows = [
-        AuditEvent(
-            actor=actor,
-            action=action,
-            object=one[:200],
-            ip=ip or (request or {}).get("REMOTE_ADDR") or None,
-            way=_way(request) if way is None else way,
-            data=dict(data or {}),
-        )
-        for one in ([target] if isinstance(target, str) else target)
-    ]
-    insert_rows(rows)
+    said = {
+        "actor": actor,
+        "action": action,
+        "ip": ip or (request or {}).get("REMOTE_ADDR") or None,
+        "way": _way(request) if way is None else way,
+        "data": dict(data or {}),
+    }
+    insert_all(AuditEvent, [{"object": one[:200], **said} for one in ([target] if isinstance(target, str) else target)])
 
 
 def changed(actor: str, action: str, target: str, data: Mapping[str, Any]) -> None:

@@ -1,5 +1,5 @@
-"""What querysets cannot do: write many rows with little work, read one row by SQL that is ready, let writers of a table
-take turns, and say whether anything was written.
+"""What querysets cannot do: write many rows with little work, read one row by SQL that is ready, and let writers of a
+table take turns.
 
 A pass of the scheduler writes hundreds of rows. ``bulk_create`` takes twice as long for a thousand events as
 ``insert_values``, and ``bulk_update`` forty times as long as ``update_rows``. Django's signals are not sent. Reading
@@ -21,6 +21,7 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import DateTimeField, JSONField, Model, QuerySet
 from django.db.models.expressions import Col
+from django.utils import timezone
 
 Row = Sequence[Any]
 M = TypeVar("M", bound=Model)
@@ -35,6 +36,17 @@ def first_where(model: type[M], condition: str, *values: int | str | datetime) -
     return first_row(model, f"SELECT * FROM {table} WHERE {condition} LIMIT 1", *values)  # noqa: S608 - our own names
 
 
+class RawRows(NamedTuple):
+    """Rows as the database returned them. Equal ones say the same."""
+
+    names: tuple[str, ...]  # of the columns
+    rows: list[tuple[Any, ...]]
+
+    def part(self, start: int, end: int | None = None) -> RawRows:
+        """Some of the columns."""
+        return RawRows(self.names[start:end], [row[start:end] for row in self.rows])
+
+
 def first_row(model: type[M], query: str, *values: int | str | datetime) -> M | None:
     """The first row of an SQL query that gives all columns of the model. Other columns it gives are attributes of the
     instance, with the values that the database returned."""
@@ -43,10 +55,15 @@ def first_row(model: type[M], query: str, *values: int | str | datetime) -> M | 
 
 def all_rows(model: type[M], query: str, *values: int | str | datetime) -> list[M]:
     """All rows of such a query."""
-    names, rows = _found(query, values)
+    return made_of(model, found(query, *values))
+
+
+def made_of(model: type[M], found: RawRows) -> list[M]:
+    """The instances that are in these rows."""
+    names, rows = found
     attributes, places, others = _order(model, names)
-    converters = _converters(model, names, connections[DEFAULT_DB_ALIAS].vendor)
     made, connection = [], connections[DEFAULT_DB_ALIAS]
+    converters = _converters(model, names, connection.vendor)
     for row in map(list, rows):
         for at, column, convert in converters:
             if row[at] is not None:
@@ -62,7 +79,7 @@ def all_values(model: type[Model], line: Callable[..., V], query: str, *values: 
     """All rows of an SQL query that gives some columns of the model, each as what ``line`` makes of its values. Equal
     values of JSON are the same object, which nobody may change: of many rows most are equal. ``values_list`` takes
     three times as long for a thousand tasks, and ten times for one."""
-    names, rows = _found(query, values)
+    names, rows = found(query, *values)
     columns: list[Sequence[Any]] = list(zip(*rows, strict=True))
     connection = connections[DEFAULT_DB_ALIAS]
     if columns:
@@ -93,6 +110,14 @@ def values_with_ids(make: Callable[[], QuerySet[Any, R]], ids: Iterable[int], co
     return _values(known._replace(query=known.query.replace(_NO_ID, f"({numbers})")))
 
 
+def found(query: str, *values: int | str | datetime) -> RawRows:
+    """All rows of an SQL query."""
+    connection = connections[DEFAULT_DB_ALIAS]
+    with connection.cursor() as cursor:
+        cursor.execute(query, _adapted(values))
+        return RawRows(tuple([column[0] for column in cursor.description]), cursor.fetchall())
+
+
 def one_row(query: str, *values: int | str | datetime) -> tuple[Any, ...]:
     """The one row of an SQL query, with the values that the database returned; an empty tuple where it has none."""
     connection = connections[DEFAULT_DB_ALIAS]
@@ -101,15 +126,25 @@ def one_row(query: str, *values: int | str | datetime) -> tuple[Any, ...]:
         return tuple(cursor.fetchone() or ())
 
 
+def columns_of(model: type[Model], alias: str) -> str:
+    """SQL of all columns of a model, whose table has this alias: an older release knows fewer than the table has."""
+    quote = connections[DEFAULT_DB_ALIAS].ops.quote_name
+    return ", ".join(f"{alias}.{quote(str(field.column))}" for field in model._meta.concrete_fields)
+
+
+def as_text(columns: str) -> str:
+    """SQL that says the values of these columns of a row as one text, a list of JSON."""
+    if connections[DEFAULT_DB_ALIAS].vendor == "sqlite":
+        return f"json_array({columns})"
+    return f"CAST(json_build_array({columns}) AS text)"
+
+
 def text_of(columns: str, rows: str) -> str:
     """The values of these columns of all rows, which an SQL query says from its FROM on, as lists of JSON with commas
     between them; empty without rows. It takes a third of the time of as many rows, and one that equals another says
     that nothing has changed."""
-    connection = connections[DEFAULT_DB_ALIAS]
-    join = "string_agg(CAST(json_build_array({}) AS text), ',')"
-    if connection.vendor == "sqlite":
-        join = "group_concat(json_array({}))"
-    return one_row(f"SELECT {join.format(columns)} {rows}")[0] or ""
+    join = "group_concat({}, ',')" if connections[DEFAULT_DB_ALIAS].vendor == "sqlite" else "string_agg({}, ',')"
+    return one_row(f"SELECT {join.format(as_text(columns))} {rows}")[0] or ""
 
 
 def chunks(values: Sequence[V], size: int = 500) -> Iterator[Sequence[V]]:
@@ -129,28 +164,24 @@ def _with(rows: QuerySet[M, R], numbers: str, column: str) -> QuerySet[M, R]:
     return rows.extra(where=[f"{quote(rows.model._meta.db_table)}.{quote(column)} IN {numbers}"])  # noqa: S610
 
 
+def insert(model: type[Model], **values: Any) -> int:
+    """INSERT one row with these values of columns and the defaults of all others, and return the id that the database
+    gives it. ``create`` takes four times as long."""
+    with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
+        cursor.execute(f"{_insertion(model).statement} RETURNING id", _new_row(model, values))
+        return int(cursor.fetchone()[0])
+
+
+def insert_all(model: type[Model], rows: Iterable[Mapping[str, Any]]) -> None:
+    """The same with several rows, whose ids are not learnt."""
+    with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
+        cursor.executemany(_insertion(model).statement, [_new_row(model, values) for values in rows])
+
+
 def insert_row(row: Model) -> None:
-    """INSERT one whose id the database gives, as ``save(force_insert=True)`` does at twice the cost."""
-    statement, fields = _insertion(type(row))
-    connection = connections[DEFAULT_DB_ALIAS]
-    with connection.cursor() as cursor:
-        values = [
-            value
-            if as_it_is and type(value := getattr(row, field.attname)) in _AS_IT_IS
-            else field.get_db_prep_save(field.pre_save(row, add=True), connection)
-            for field, as_it_is in fields
-        ]
-        cursor.execute(statement, values)
-        row.pk = cursor.fetchone()[0]
+    """INSERT what an instance has, as ``save(force_insert=True)`` does at twice the cost."""
+    row.pk = insert(type(row), **{name: getattr(row, name) for name in _insertion(type(row)).places})
     row._state.adding, row._state.db = False, DEFAULT_DB_ALIAS
-
-
-def insert_rows(rows: Sequence[Model]) -> None:
-    """INSERT rows of one model. Their ids are not learnt."""
-    if rows:
-        _, fields = _insertion(type(rows[0]))
-        values = [[field.pre_save(row, add=True) for field, _ in fields] for row in rows]
-        insert_values(type(rows[0]), [field.name for field, _ in fields], values)
 
 
 def insert_values(model: type[Model], names: Sequence[str], rows: Iterable[Row]) -> None:
@@ -217,25 +248,39 @@ def _is_clock(field: Any) -> bool:
     return getattr(field, "auto_now", False) or getattr(field, "auto_now_add", False)
 
 
+class _Insertion(NamedTuple):
+    statement: str
+    defaults: list[Any]
+    # By the name of a column where it is, its field, and whether values of ``_AS_IT_IS`` are taken so; but for the id
+    # and for those that tell when the row was written, whose places are the ``clocks``.
+    places: dict[str, tuple[int, Any, bool]]
+    clocks: list[int]
+
+
 @cache
-def _insertion(model: type[Model]) -> tuple[str, list[tuple[Any, bool]]]:
-    """The statement that gives the id of the new row, and the fields whose values it takes: each with whether those of
-    ``_AS_IT_IS`` are taken so."""
-    fields = [field for field in model._meta.concrete_fields if not field.primary_key]
-    quote = connections[DEFAULT_DB_ALIAS].ops.quote_name
-    columns, marks = ", ".join(quote(str(field.column)) for field in fields), ", ".join(["%s"] * len(fields))
-    table, id = quote(model._meta.db_table), quote(str(model._meta.pk.column))
-    return f"INSERT INTO {table} ({columns}) VALUES ({marks}) RETURNING {id}", [  # noqa: S608 - our own names
-        (field, not isinstance(field, JSONField) and not _is_clock(field)) for field in fields
-    ]
-
-
-def _found(query: str, values: Iterable[int | str | datetime]) -> tuple[tuple[str, ...], list[Row]]:
-    """The names of its columns, and its rows."""
+def _insertion(model: type[Model]) -> _Insertion:
     connection = connections[DEFAULT_DB_ALIAS]
-    with connection.cursor() as cursor:
-        cursor.execute(query, _adapted(values))
-        return tuple(column[0] for column in cursor.description), cursor.fetchall()
+    fields = [field for field in model._meta.concrete_fields if not field.primary_key]
+    quote = connection.ops.quote_name
+    columns, marks = ", ".join(quote(str(field.column)) for field in fields), ", ".join(["%s"] * len(fields))
+    clocks = [at for at, field in enumerate(fields) if _is_clock(field)]
+    return _Insertion(
+        f"INSERT INTO {quote(model._meta.db_table)} ({columns}) VALUES ({marks})",  # noqa: S608 - our own names
+        [field.get_db_prep_save(field.get_default(), connection) for field in fields],
+        {f.attname: (at, f, not isinstance(f, JSONField)) for at, f in enumerate(fields) if at not in clocks},
+        clocks,
+    )
+
+
+def _new_row(model: type[Model], values: Mapping[str, Any]) -> list[Any]:
+    connection, (_, defaults, places, clocks) = connections[DEFAULT_DB_ALIAS], _insertion(model)
+    row = defaults.copy()
+    for at in clocks:
+        row[at] = connection.ops.adapt_datetimefield_value(timezone.now())
+    for name, value in values.items():
+        at, field, as_it_is = places[name]
+        row[at] = value if as_it_is and type(value) in _AS_IT_IS else field.get_db_prep_save(value, connection)
+    return row
 
 
 class _Compiled(NamedTuple):
@@ -310,32 +355,6 @@ def _converters(model: type[Model], names: tuple[str, ...], vendor: str) -> list
             of_field = connection.ops.get_db_converters(column) + column.get_db_converters(connection)
             converters += [(names.index(field.column), column, convert) for convert in of_field]
     return converters
-
-
-Version = tuple[object, ...]  # of all that is in the database; compared with others alone
-_SQLITE = "SELECT data_version, total_changes() FROM pragma_data_version"
-_POSTGRES = "SELECT CAST(txid_current_snapshot() AS text)"
-
-
-def version() -> Version | None:
-    """Return a value that differs from an earlier one if anybody has changed anything in between: another process,
-    another release or a hand, as it is the database that says so. SQLite counts what this connection changed, and tells
-    when others have committed; PostgreSQL's snapshot names the transactions whose changes are seen. What is read after
-    this was asked is at least as new. None where it cannot be said: in a transaction of PostgreSQL, whose own changes
-    are not in its snapshot."""
-    connection = connections[DEFAULT_DB_ALIAS]
-    is_sqlite = connection.vendor == "sqlite"
-    if connection.in_atomic_block and not is_sqlite:
-        return None
-    with connection.cursor() as cursor:
-        cursor.execute(_SQLITE if is_sqlite else _POSTGRES)
-        # What SQLite counts is that of one connection, so the connection itself is a part of it.
-        return (connection.connection, *cursor.fetchone())
-
-
-def own_version() -> Version | None:
-    """The same with what this connection itself changed as the last element; None on PostgreSQL."""
-    return version() if connections[DEFAULT_DB_ALIAS].vendor == "sqlite" else None
 
 
 _to_json = json.JSONEncoder().encode

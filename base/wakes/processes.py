@@ -21,11 +21,13 @@ from typing import Any, Literal
 
 from django.conf import settings
 from django.db import DatabaseError
+from django.utils import timezone
 
-from base.core.bulk import all_rows
+from base.core.bulk import all_values
 from base.core.clock import Remembered
 from base.core.threads import KeptThread
 from base.hosts import this_host
+from base.hosts.session import is_postgresql
 from base.models import Heartbeat, Process
 from base.wakes.lease import has_ended, name_of, stat_of
 
@@ -111,9 +113,41 @@ def record_heartbeat(name: Name, report: Report | None = None) -> None:
         _last[name] = time.monotonic()
 
 
-def ages() -> dict[str, float | None]:
+@dataclass(frozen=True, slots=True)
+class Beats:
+    """What the database knows of all processes."""
+
+    ages: Mapping[str, float | None]  # seconds since each kind was last seen, None when never
+    reports: Mapping[str, Mapping[str, Any]]  # of those kinds that gave one
+    hosts: Sequence[float]  # of each host the seconds since one of its processes was last seen
+
+
+# The time is the one on which all hosts agree: as ``this_host.database_now``.
+_BEATS = """
+    SELECT name, at, report, {now} FROM portal_heartbeat
+    UNION ALL SELECT NULL, max(at), NULL, {now} FROM portal_process GROUP BY host
+"""
+
+
+def beats() -> Beats:
+    """By one statement."""
+    now = "clock_timestamp()" if is_postgresql() else "NULL"
+    lines = all_values(Heartbeat, _beat, _BEATS.format(now=now))
+    of_kinds = {name: (age, report) for name, age, report in lines if name is not None}
+    return Beats(
+        {name: of_kinds[name][0] if name in of_kinds else None for name in NAMES},
+        {name: report for name, (_, report) in of_kinds.items() if report},
+        [age for name, age, _ in lines if name is None],
+    )
+
+
+def _beat(name: str | None, at: datetime, report: Any, now: datetime | None) -> tuple[str | None, float, Any]:
+    return name, max(0.0, ((now or timezone.now()) - at).total_seconds()), report
+
+
+def ages() -> Mapping[str, float | None]:
     """Seconds since each process was last seen, None when never."""
-    return ages_of(rows())
+    return beats().ages
 
 
 seen = Remembered(ages, FRESH)
@@ -125,15 +159,6 @@ def live_processes() -> dict[str, bool]:
         return {name: age is not None and age < LATE for name, age in seen().items()}
     except DatabaseError:
         return dict.fromkeys(NAMES, False)
-
-
-def rows() -> dict[str, Heartbeat]:
-    return {row.name: row for row in all_rows(Heartbeat, "SELECT * FROM portal_heartbeat")}
-
-
-def ages_of(rows: Mapping[str, Heartbeat]) -> dict[str, float | None]:
-    now = this_host.database_now()
-    return {name: max(0.0, (now - rows[name].at).total_seconds()) if name in rows else None for name in NAMES}
 
 
 def _row(name: str, pid: int, at: datetime) -> Process:

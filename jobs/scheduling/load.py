@@ -6,7 +6,7 @@ picture has in their place the moment at which this process learnt of them, on i
 itself when it began the pass that wrote it, everything else when it first read it. So whether a look at a node is
 younger than a row, whether a claim is open and whether an order has lapsed is asked of one clock.
 
-Where the database says that nobody has changed anything (``version`` of base/core/bulk.py), nothing is read at all."""
+Where the database says that nobody has changed anything (rows/written.py), nothing is read at all."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from django.db import connection
 from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
-from base.core import bulk, clock
+from base.core import clock
 from base.core.bulk import chunks, with_ids
 from clusters.appointments.queries import load_appointments
 from clusters.appointments.rules import AppointmentView, Span, next_spans
@@ -42,6 +42,7 @@ from jobs.planning.queue.scene import NO_LENGTHS, Policy, Resting
 from jobs.planning.queue.users.used_lately import UsedLately
 from jobs.planning.world import JobView, LiveJob, Owner, TaskView, World
 from jobs.scheduling import idlings, rests
+from jobs.scheduling.rows import written
 from jobs.scheduling.rows.live import KnownJobs, KnownTasks
 
 V = TypeVar("V")
@@ -75,8 +76,8 @@ class WorldLoader:
         self._nodes: list[NodeView] = []
         self._appointments: list[AppointmentView] = []
         self._world: World | None = None  # the last one
-        self._version: bulk.Version | None = None  # than which all in it is at least as new
-        self._pending: bulk.Version | None = None  # the same of the next one
+        self._version: written.Version | None = None  # than which all in it is at least as new
+        self._pending: written.Version | None = None  # the same of the next one
         self._reread_at = clock.monotonic_now()
         self._rests, self._past = clock.Learnt[str, Resting](), clock.Learnt[tuple[str, str], UsedLately]()
         self._idlings: Idlings | None = None
@@ -94,7 +95,7 @@ class WorldLoader:
 
     def registered(self) -> list[Node]:
         """The registered nodes, as they are now. All in the next World is at least as new."""
-        self._pending = bulk.version()
+        self._pending = written.version()
         return self.ledger.registered() if self._is_old else self.ledger.known
 
     @property
@@ -111,9 +112,9 @@ class WorldLoader:
     @contextmanager
     def unseen(self) -> Iterator[None]:
         """What this process writes here is in no World: where it alone has written, nothing is read again."""
-        before = bulk.own_version()
+        before = written.own_version()
         yield
-        after = bulk.own_version()
+        after = written.own_version()
         if before is not None and after is not None and before[:2] == after[:2]:
             self._version = after if self._version == before else self._version
             self._pending = after if self._pending == before else self._pending

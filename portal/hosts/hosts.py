@@ -14,7 +14,6 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from base.core import words
-from base.core.bulk import one_row
 from base.hosts import joining, this_host
 from base.models import Host, LeaseRow, Process
 from base.wakes import processes
@@ -100,18 +99,6 @@ def hosts() -> list[HostLine]:
     times = Counter(host.name for host in lines)
     named = [replace(host, name=f"{host.name} {host.id[:6]}") if times[host.name] > 1 else host for host in lines]
     return sorted(named, key=lambda host: (not host.lives, host.name))
-
-
-_ALIVE = """
-    SELECT count(CASE WHEN at > %s THEN 1 END), count(*)
-    FROM (SELECT max(at) AS at FROM portal_process GROUP BY host) AS hosts
-"""
-
-
-def alive() -> tuple[int, int]:
-    """How many hosts live, and how many are silent; one query, and one for the time."""
-    living, number = one_row(_ALIVE, this_host.database_now() - LATE)
-    return living, number - living
 
 
 def warnings(lines: Sequence[HostLine]) -> list[str]:

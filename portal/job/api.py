@@ -13,6 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from base.accounts import budget
+from base.accounts.scopes import Scope
 from base.accounts.viewer import Viewer, may_read_jobs, require_reader
 from base.core.errors import BadRequest, NoJobConfig, NoJobSshInfo
 from jobs import access, admission, order, queries, services, versions
@@ -20,9 +21,10 @@ from jobs.config import jsonc
 from jobs.config.spec import JobSpec
 from jobs.containers import ssh
 from jobs.models import Job
-from portal.shared.api import etags
+from portal.shared.api import etags, repeated
 from portal.shared.api.bodies import read
 from portal.shared.api.openapi import Message, errors
+from portal.shared.api.repeated import Version
 from portal.shared.api.v1 import LongJson, V1View, body
 from portal.shared.jobs import serializers, shapes
 from portal.shared.jobs.base import find_job, is_legacy
@@ -32,33 +34,38 @@ from portal.webhdfs.call import trusted_user
 _YAML = ("text/yaml", "application/x-yaml", "application/yaml")
 
 
+def _detail(base_url: str, uri: str, owner: str, name: str, asked: str) -> Version:
+    def etag(viewer: Viewer, text: str) -> str:
+        require_reader(viewer)
+        rights = access.may_read_details(viewer, owner), access.may_read_logs(viewer, owner)
+        return etags.of(f"{uri} {rights}", text) if text else ""
+
+    def make(viewer: Viewer) -> shapes.JobDetail:
+        return serializers.job_answer(viewer, base_url, *queries.job_and_attempt(owner, name), asked)
+
+    return Version(versions.of_detail(), (owner, name), etag, make)
+
+
+@repeated.route(r"/(?:rest-server/)?api/v1/user/([\w.-]+)/jobs/([\w.-]+)")
+def _detail_at(base_url: str, path: str, owner: str, name: str) -> Version:
+    """As ``OneJob.get`` of a plain address."""
+    return etags.scoped(Scope.JOBS_READ, _detail(base_url, base_url + path, owner, name, name))
+
+
 class OneJob(V1View):
     renderer = LongJson
 
     @extend_schema(summary="One job", responses=shapes.JobDetail)
     def get(self, request: Request, job: str, username: str = "") -> HttpResponseBase:
-        viewer, row = reader_of(request), None
-        # An address that names no user is looked up first: the job's version is that of its owner and name.
+        reader_of(request)
+        # An address that names no user is looked up first: the job's version is that of its owner and name. Whose job
+        # a name alone means may change while that job does not.
         is_named = bool(username) and "\x00" not in username + job
-        if not is_named:
-            row = find_job(request, username, job)
+        row = None if is_named else find_job(request, username, job)
         owner, name = (row.username, row.name) if row else (username, job)
-        row, now = versions.job_and_version(owner, name)
-        uri = request.build_absolute_uri()
-
-        def etag_of(viewer: Viewer, found: tuple[object, ...]) -> str:
-            rights = access.may_read_details(viewer, owner), access.may_read_logs(viewer, owner)
-            return etags.of(f"{uri} {rights}", *found) if found else ""
-
-        def version(viewer: Viewer) -> str:
-            require_reader(viewer)
-            return etag_of(viewer, versions.of_detail(owner, name))
-
-        def answer() -> Response:
-            return Response(serializers.job_answer(request, row or find_job(request, username, job), job))
-
-        # Whose job a name alone means may change while that job does not.
-        return etags.answer(request, version, answer, keep=is_named, etag=etag_of(viewer, now))
+        base_url = f"{request.scheme}://{request.get_host()}"
+        version = _detail(base_url, request.build_absolute_uri(), owner, name, job)
+        return etags.answer(request, version, keep=is_named)
 
     @extend_schema(
         summary="Submit a job by its name", request=JobSpec, responses={201: shapes.JobDetail, **errors(409, 429)}

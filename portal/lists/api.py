@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import chain, islice
 from typing import Any
 from urllib.parse import quote
@@ -26,10 +27,11 @@ from portal.lists.listing import ListQuery
 from portal.shared.api import etags
 from portal.shared.api.bodies import read
 from portal.shared.api.openapi import errors
+from portal.shared.api.repeated import Version
 from portal.shared.api.v1 import LongJson, V1View, body
 from portal.shared.jobs import serializers, shapes
 from portal.shared.jobs.base import is_legacy, query_number
-from portal.shared.viewer import reader_of, user_of, viewer_of
+from portal.shared.viewer import reader_of, user_of
 from portal.waiting.api import check_result_of
 
 AT_ONCE = 1000  # lines of the list in memory; a longer list is streamed
@@ -52,30 +54,22 @@ class JobList(V1View):
         # A list of the last hours changes as time passes, so its ETag changes every minute.
         since = query.which.since and query.which.since.replace(second=0, microsecond=0)
 
-        def version(viewer: Viewer) -> str:
+        def etag(viewer: Viewer, text: str) -> str:
             require_reader(viewer)
-            return etags.of(path, access.reads_details_as(viewer), since, *versions.of_list())
+            return etags.of(path, access.reads_details_as(viewer), since, text)
 
-        return etags.answer(request, version, lambda: self._answer(request, query), keep=since is None)
+        window = None
+        if {"limit", "offset", "sort"} & request.query_params.keys():
+            offset = query_number(request, "offset", 0)
+            window = slice(offset, offset + query_number(request, "limit", AT_ONCE, most=100_000))
+        version = Version(versions.of_list(), (), etag, partial(_lines, query, window))
+        return etags.answer(request, version, keep=since is None)
 
     @extend_schema(summary="Submit a job", request=JobSpec, responses={201: shapes.JobDetail, **errors(404, 409, 429)})
     def post(self, request: Request, username: str = "") -> Response:
         user = user_of(request)
         job = services.submit(user, body(request), username=username or None, legacy=is_legacy(request, username))
         return serializers.created(request, job, f"{request.path_info}/{quote(job.name)}")
-
-    def _answer(self, request: Request, query: ListQuery) -> HttpResponseBase:
-        viewer = viewer_of(request)
-        if {"limit", "offset", "sort"} & request.query_params.keys():
-            offset = query_number(request, "offset", 0)
-            limit = query_number(request, "limit", AT_ONCE, most=100_000)
-            rows: Iterable[dict[str, Any]] = queries.list_jobs(query.which, query.sort)[offset : offset + limit]
-            return Response([serializers.list_item(row, viewer) for row in rows])
-        lines = (serializers.list_item(row, viewer) for row in queries.iterate_jobs(query.which, AT_ONCE))
-        first = list(islice(lines, AT_ONCE))
-        if len(first) < AT_ONCE:
-            return Response(first)
-        return StreamingHttpResponse(json_list(chain(first, lines)), content_type="application/json")
 
 
 class Validate(OneJob):
@@ -111,6 +105,17 @@ class StopJobs(OneJob):
         for name in dict.fromkeys(names):
             told["stopped" if name in stopped else "left"].append(name)
         return Response(told, status=202)
+
+
+def _lines(query: ListQuery, window: slice | None, viewer: Viewer) -> list[shapes.JobItem] | StreamingHttpResponse:
+    if window is not None:
+        rows: Iterable[dict[str, Any]] = queries.list_jobs(query.which, query.sort)[window]
+        return [serializers.list_item(row, viewer) for row in rows]
+    lines = (serializers.list_item(row, viewer) for row in queries.iterate_jobs(query.which, AT_ONCE))
+    first = list(islice(lines, AT_ONCE))
+    if len(first) < AT_ONCE:
+        return first
+    return StreamingHttpResponse(json_list(chain(first, lines)), content_type="application/json")
 
 
 def json_list(lines: Iterator[Mapping[str, Any]]) -> Iterator[bytes]:

@@ -124,8 +124,9 @@ class EarlyJob(EarlyView):
 
     def get(self, request: Request, job: str) -> Response:
         row = _find(request, job)
-        status = serializers.job_answer(request, row, job, explain=False)["jobStatus"]
-        item = _item(vars(row), _base(request), viewer_of(request))
+        attempt, viewer = queries.current_attempt(row), viewer_of(request)
+        status = serializers.job_answer(viewer, _base(request), row, attempt, job, explain=False)["jobStatus"]
+        item = _item(vars(row), _base(request), viewer)
         return Response({**item, **{name: value for name, value in status.items() if name in _FROM_DETAIL}})
 
     def put(self, request: Request, job: str) -> Response:

@@ -149,6 +149,24 @@ def test_what_did_not_change_is_sent_without_the_middleware_of_pages(
     assert passed == [path, path], "that is another answer, and that one may depend on a session"
 
 
+@pytest.mark.parametrize("path", ["/api/v1/jobs", "/api/v1/user/alice/jobs/one"])
+def test_what_did_not_change_costs_one_statement_and_no_more_than_the_rights_of_now(
+    api: Api, alice: User, bob: User, settings: Any, path: str
+) -> None:
+    settings.JOB_PRIVACY = "owner"
+    make_job("alice", "one", state="FAILED", exit_code=1)
+    client, codes = api(bob), []
+    for is_admin in (True, False, True):
+        User.objects.filter(pk=bob.pk).update(is_admin=is_admin)
+        first = client.get(path)
+        with CaptureQueriesContext(connection) as statements:
+            assert client.get(path).content == first.content
+        assert len(statements) == 1
+        item = first.json()
+        codes.append(item[0]["appExitCode"] if isinstance(item, list) else item["jobStatus"]["appExitCode"])
+    assert codes == [1, None, 1]
+
+
 def test_who_has_the_answer_already_needs_nobody_else_to_ask_for_it(
     api: Api, alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:

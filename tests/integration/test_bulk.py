@@ -5,11 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.utils import timezone
 from django_q.models import OrmQ
 
-from base.core.bulk import all_rows, all_values, insert_row, insert_rows, values_again, values_of, values_with_ids
+from base.core.bulk import (
+    all_rows,
+    all_values,
+    insert,
+    insert_all,
+    insert_row,
+    values_again,
+    values_of,
+    values_with_ids,
+)
+from base.models import AuditEvent
 from base.wakes import wake
 from base.wakes.broker import GatheringBroker, WakingBroker
 from jobs.models import Event, Job, Task
@@ -69,5 +79,24 @@ def test_a_row_is_written_as_save_writes_it() -> None:
     written = Job.objects.get(name="two")
     left_out = {"_state": None, "id": 0, "name": ""}
     assert {**vars(written), **left_out} == {**vars(Job.objects.get(pk=job.pk)), **left_out}
-    insert_rows([Event(job=written, at=job.created_at, kind="a", actor="b", reason=text) for text in "cd"])
-    assert [event.reason for event in Event.objects.filter(job=written).order_by("id")] == ["c", "d"]
+
+
+def test_a_row_is_written_with_its_defaults_as_create_writes_it() -> None:
+    job = make_job("alice", "one")
+    of_task = {"job_id": job.pk, "attempt_id": job.attempts.get().pk, "role": "x", "changed_at": job.created_at}
+    made = Task.objects.create(**of_task, index=7)
+    assert _values(Task.objects.get(pk=insert(Task, **of_task, index=8)), index=7) == _values(made)
+    of_event = {"job_id": job.pk, "at": job.created_at, "kind": "a", "data": {"of": [1]}}
+    expected = _values(Event.objects.create(**of_event))
+    insert_all(Event, [of_event, of_event])
+    assert [_values(event) for event in Event.objects.order_by("-id")[:2]] == [expected] * 2
+
+
+def test_a_row_tells_when_it_was_written() -> None:
+    before = timezone.now()
+    row = AuditEvent.objects.get(pk=insert(AuditEvent, actor="b", action="c", ip="::1"))
+    assert before <= row.at <= timezone.now()
+
+
+def _values(row: Model, **others: object) -> dict[str, object]:
+    return {**vars(row), "_state": None, "id": 0, **others}

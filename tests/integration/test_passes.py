@@ -12,11 +12,11 @@ from django.db import OperationalError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from base.core import bulk
 from clusters.models import Allocation, Node
 from clusters.nodes.queries import Ledger
 from jobs.history import earlier
 from jobs.models import Job, Task
+from jobs.scheduling.rows import written
 from tests.builders import make_job, make_node
 from tests.cluster import Cluster
 
@@ -40,38 +40,38 @@ def by_another_connection(job: int) -> None:
 @pytest.mark.django_db(transaction=True)
 def test_the_version_differs_once_anybody_has_written() -> None:
     job = make_job().pk
-    before = bulk.version()
+    before = written.version()
     assert list(Job.objects.values_list("priority", flat=True)) == [0]
-    assert before is not None and bulk.version() == before, "reading changes nothing"
+    assert before is not None and written.version() == before, "reading changes nothing"
     by_another_connection(job)
-    others = bulk.version()
+    others = written.version()
     assert others != before
     Job.objects.filter(id=job).update(priority=8)
-    assert bulk.version() not in (before, others)
+    assert written.version() not in (before, others)
 
 
 @pytest.mark.django_db(transaction=True)
 def test_what_was_taken_back_may_count_and_what_is_kept_does() -> None:
     job = make_job().pk
-    before = bulk.version()
+    before = written.version()
     with pytest.raises(ZeroDivisionError), transaction.atomic():
         Job.objects.filter(id=job).update(priority=8)
         _ = 1 / 0
     with transaction.atomic():
         Job.objects.filter(id=job).update(priority=9)
-    assert bulk.version() != before
+    assert written.version() != before
 
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="SQLite tells who wrote")
 def test_own_changes_are_told_from_those_of_others() -> None:
     job = make_job().pk
-    before = bulk.own_version()
+    before = written.own_version()
     Job.objects.filter(id=job).update(priority=8)
-    own = bulk.own_version()
+    own = written.own_version()
     assert before and own and own != before and own[:2] == before[:2]
     by_another_connection(job)
-    others = bulk.own_version()
+    others = written.own_version()
     assert others and others[:2] != own[:2]
 
 

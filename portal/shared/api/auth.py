@@ -37,15 +37,25 @@ def sender_of(request: HttpRequest | Request) -> User | None:
     """Who sent the token of this request; None for nobody."""
     header = request.META.get("HTTP_AUTHORIZATION", "")
     user = user_by(header, ip_of(request))
-    if user is None and header[:7].lower() == "bearer ":
-        request.META[INVALID] = True
+    note_invalid(request.META, header, user)
     return user
+
+
+def note_invalid(meta: dict[str, Any], header: str, found: object | None) -> None:
+    """Note in the META of a request with this ``Authorization`` that its token is of nobody, if nobody was found."""
+    if found is None and header[:7].lower() == "bearer ":
+        meta[INVALID] = True
 
 
 def user_by(header: str, address: str | None) -> User | None:
     """Who sent this ``Authorization``, and from where; None for nobody."""
+    return tokens.user_of(token_in(header), address)
+
+
+def token_in(header: str) -> str:
+    """The token of an ``Authorization``; empty for one of another kind."""
     scheme, _, token = header.strip().partition(" ")
-    return tokens.user_of(token.strip(), address) if scheme.lower() == "bearer" else None
+    return token.strip() if scheme.lower() == "bearer" else ""
 
 
 class PageSession(SessionAuthentication):

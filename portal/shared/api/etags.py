@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 from django.conf import settings
-from django.db import connection
 from django.http import HttpResponseBase
 from rest_framework.request import Request
+from rest_framework.response import Response
 
 from base.accounts.scopes import Scope
 from base.accounts.viewer import Viewer, require_scope
@@ -17,56 +18,42 @@ from portal.shared.api.repeated import Version
 from portal.shared.api.scopes import needed
 from portal.shared.viewer import viewer_of
 
-# Rows of a transaction that is still open may appear later with lower ids than rows that are seen now. While there is
-# such a transaction the ETag depends on its number, so that it is another one as soon as the transaction has ended.
-_OPEN_WRITES = """
-    SELECT CASE WHEN pg_snapshot_xmin(s) = pg_snapshot_xmax(s) THEN '' ELSE s::text END
-    FROM pg_current_snapshot() AS s
-"""
-
 
 def of(*versions: object) -> str:
     """The ETag of an answer that depends on these; weak, since the same answer may come compressed or not."""
-    text = "\n".join(map(str, (settings.VERSION, _open_writes(), *versions)))
+    text = "\n".join(map(str, (settings.VERSION, *versions)))
     return f'W/"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'
 
 
 def answer(
     request: Request,
     version: Version,
-    make: Callable[[], HttpResponseBase],
     *,
     keep: bool = True,
-    etag: str | None = None,
 ) -> HttpResponseBase:
-    """304 when the client says that it has the answer with this ETag; else what ``make`` makes. ``keep``: the answer
-    depends on nothing but the address and the version, so it may be sent again to anybody with the same.
-    ``etag``: what ``version`` says now, for those who know it."""
-    if etag is None:
-        etag = version(viewer_of(request))
-    made = repeated.unchanged(request._request, etag) or make()
+    """304 when the client says that it has the answer with this ETag; else what the version makes. ``keep``: the answer
+    depends on nothing but the address and the version, so it may be sent again to anybody with the same."""
+    viewer = viewer_of(request)
+    etag = version.etag(viewer, version.text())
+    made = repeated.unchanged(request._request, etag) or _response(version.make(viewer))
     made["Cache-Control"] = "no-cache"
     if etag:
         made["ETag"] = etag
         if keep:
-            repeated.as_long_as(request._request, _for(needed(request), version))
+            repeated.as_long_as(request._request, scoped(needed(request), version))
     return made
 
 
-def _for(scope: Scope | None, version: Version) -> Version:
+def _response(values: Any) -> HttpResponseBase:
+    return values if isinstance(values, HttpResponseBase) else Response(values)
+
+
+def scoped(scope: Scope | None, version: Version) -> Version:
     """The version, which raises Forbidden for a token without the scope."""
 
-    def checked(viewer: Viewer) -> str:
+    def checked(viewer: Viewer, text: str) -> str:
         if scope is not None:
             require_scope(viewer, scope)
-        return version(viewer)
+        return version.etag(viewer, text)
 
-    return checked
-
-
-def _open_writes() -> str:
-    if connection.vendor != "postgresql":
-        return ""
-    with connection.cursor() as cursor:
-        cursor.execute(_OPEN_WRITES)
-        return str(cursor.fetchone()[0])
+    return replace(version, etag=checked)

@@ -28,7 +28,6 @@ from jobs.queries import TaskRow
 from jobs.waiting.reason import BlockerItem, WaitingReason
 from jobs.waiting.why import turn_of, waiting_reason
 from portal.shared.jobs import exit_report, shapes
-from portal.shared.viewer import viewer_of
 
 
 def job_path(job: Job) -> str:
@@ -82,15 +81,14 @@ _WARNING = (
 )
 
 
-def job_answer(request: Request, job: Job, name: str, *, explain: bool = True) -> shapes.JobDetail:
+def job_answer(
+    viewer: Viewer, base_url: str, job: Job, attempt: Attempt, name: str, *, explain: bool = True
+) -> shapes.JobDetail:
     """The v1 job detail: the job and its current attempt, without the job's details where the viewer may not read it.
     ``name`` is repeated as the client wrote it. ``explain``: say why it waits."""
-    base_url = f"{request.scheme}://{request.get_host()}"
-    attempt = queries.current_attempt(job)
     tasks = queries.list_tasks(attempt)
     waits = job.state == JobState.WAITING
     is_placed = not waits or attempt.launched_at is not None
-    viewer = viewer_of(request)
     may_read = access.may_read_details(viewer, job.username)
     starting = starting_reason(tasks) if job.state == JobState.RUNNING else None
     reason = waiting_reason(job, turn_of(job)) if waits and explain and may_read else starting

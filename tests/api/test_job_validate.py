@@ -260,7 +260,7 @@ def test_it_says_which_racks_are_too_small_and_what_a_level_is(api: Api, alice: 
 
     assert answer({"require": 1})["neverFits"] is None
     assert answer({"require": 2})["neverFits"]["sentence"].endswith(
-        "none could ever hold them. Of the largest: All nodes of hall1/rack1 together have room for 1 worker tasks at "
+        "none could ever hold them. Of the largest: All nodes of hall1/rack1 together have room for 1 worker task at "
         "once; the job asks for 2."
     )
     assert answer({"require": 3})["neverFits"]["sentence"].endswith(

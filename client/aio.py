@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, cast
 
 from .api import Client, Config
 from .jobs import RemoteJob
@@ -47,9 +47,12 @@ class AsyncJob:
         return await asyncio.wait_for(self._ended(), timeout)
 
     async def _ended(self, every: float = 2.0) -> JobStanding:
-        while (found := await self.status())["state"] not in ENDS:  # noqa: ASYNC110 - nothing here is told of the end
+        while (found := await self._patient_status())["state"] not in ENDS:  # noqa: ASYNC110 - nothing here is told of the end
             await asyncio.sleep(every)
         return found
+
+    async def _patient_status(self) -> JobStanding:
+        return cast(JobStanding, await asyncio.to_thread(self.job.transport.patiently, self.job.status))
 
     async def why(self) -> dict[str, Any]:
         return await asyncio.to_thread(self.job.why)

@@ -10,7 +10,7 @@ from typing import Any, Union, cast
 from .account import load
 from .errors import NotThere, PortalAway, WrongConfig
 from .jobs import RemoteJob, named
-from .transport import Transport, patiently, quoted
+from .transport import Transport, quoted
 
 Config = Union[str, Mapping[str, Any]]
 
@@ -32,7 +32,7 @@ class Client:
         keyword, since, as the API has them."""
         owner = self.username if user is None else user
         path = f"/api/v1/user/{quoted(owner)}/jobs" if owner else "/api/v1/jobs"
-        rows = self.transport.json("GET", path, limit=limit, **which)
+        rows = self.transport.json("GET", path, limit=limit, **{"with": "userExitCode", **which})
         return [RemoteJob(self.transport, row["username"], row["name"], row) for row in rows]
 
     def job(self, name: str) -> RemoteJob:
@@ -65,7 +65,7 @@ class Client:
         except PortalAway as error:
             job = self.job(config["jobName"])
             try:
-                patiently(job.detail, tell and (lambda why: tell(why or "The portal is back.")))
+                self.transport.patiently(job.detail, tell and (lambda why: tell(why or "The portal is back.")))
             except NotThere:
                 raise error from None
             return job
@@ -110,10 +110,12 @@ class Client:
         return self.submit({**config, "jobName": as_name or running.next_name(config["jobName"], taken)})
 
     def copy(self, source: str, target: str, *, force: bool = False) -> int:
-        """Copy a file or folder; a path of the store begins with ``store:``. Returns how many files were copied."""
+        """Copy a file or folder; a path of the store begins with ``store:``. What is there already is known, and with
+        ``force`` replaced. Returns how many files were copied."""
         from .copying import copy
+        from .pai_fs.copying import CopyOptions
 
-        return copy(self.account, source, target, force=force).files
+        return copy(self.account, source, target, CopyOptions(force=force, missing=not force)).files
 
 
 def problem_line(problem: Mapping[str, Any]) -> str:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from .account import PortalAccount
-from .errors import ClientError, NotAllowed, NotCopied, NotSignedIn, NotThere, PortalAway, Taken, WrongConfig
+from .errors import ClientError, NotAllowed, NotCopied, NotMeant, NotSignedIn, NotThere, PortalAway, Taken, WrongConfig
 from .pai_fs import copying, errors
 from .pai_fs.bar import ProgressBar
 from .pai_fs.config import of_url
-from .pai_fs.copying import CopyTotals
+from .pai_fs.copying import CopyOptions, CopyTotals
 from .pai_fs.places import FoundFiles, LocalSide, Location, RemotePlace, store_path
 from .pai_fs.remote import Remote
+from .transport import PATIENCE
 
 STORE = "store:"
 RULES = (".longshoreignore", ".gitignore")
@@ -25,37 +27,29 @@ _OURS: tuple[tuple[type[errors.PaiFsError], type[ClientError]], ...] = (
     (errors.ThereAlready, Taken),
     (errors.GaveUp, PortalAway),
     (errors.Unreachable, PortalAway),
-    (errors.WrongUsage, ClientError),
+    (errors.WrongUsage, NotMeant),
     (errors.PaiFsError, NotCopied),
 )
 
 
-def copy(
-    account: PortalAccount,
-    source: str,
-    target: str,
-    *,
-    force: bool = False,
-    missing: bool = False,
-    checksum: bool = False,
-    quiet: bool = True,
-) -> CopyTotals:
-    """Like ``cp -r``: into the target where that is a folder, else under its name; ``source/*`` is what is in it."""
+def copy(account: PortalAccount, source: str, target: str, options: CopyOptions, *, quiet: bool = True) -> CopyTotals:
+    """Like ``cp -r``: into the target where that is a folder, else under its name; ``source/*`` is what is in it. A
+    folder whose name ends the target is there already when it is copied again, and what of it is there is known."""
     account.user  # noqa: B018 - it raises where nobody is signed in
     if source.startswith(STORE) == target.startswith(STORE):
-        raise ClientError(f"One of both paths is in the store and begins with {STORE}, as {STORE}/users/mira/x.")
-    contents = source.endswith("/*")
+        raise NotMeant(f"One of both paths is in the store and begins with {STORE}, as {STORE}/users/mira/x.")
+    contents, into = source.endswith("/*"), target.endswith("/")
     remote = remote_of(account)
-    return copied(
-        side(source[:-2] if contents else source, remote),
-        side(target, remote),
-        contents=contents,
-        into=target.endswith("/"),
-        force=force,
-        missing=missing,
-        checksum=checksum,
-        quiet=quiet,
-    )
+    from_, to = side(source[:-2] if contents else source, remote), side(target, remote)
+    with in_our_words():  # who has not answered yet is not waited for
+        is_dir, is_there = from_.is_dir(), to.is_dir()
+    is_same = from_.path.rpartition("/")[2] == to.path.rpartition("/")[2]
+    contents |= bool(is_dir and is_there and is_same and not into)
+    options = replace(options, contents=contents, into=into)
+    try:
+        return copied(from_, to, options, quiet=quiet)
+    except PortalAway as error:
+        raise PortalAway(f"{error} The same command again goes on where it was.") from None
 
 
 def side(text: str, remote: Remote) -> Location:
@@ -69,31 +63,12 @@ def remote_of(account: PortalAccount) -> Remote:
     return Remote(of_url(account.url, token=account.token))
 
 
-def copied(
-    source: Location,
-    target: Location,
-    *,
-    contents: bool,
-    into: bool = False,
-    force: bool = False,
-    missing: bool = False,
-    checksum: bool = False,
-    quiet: bool = True,
-) -> CopyTotals:
-    bar = QuietBar() if quiet else ProgressBar()
+def copied(source: Location, target: Location, options: CopyOptions, *, quiet: bool = True) -> CopyTotals:
+    """A portal that goes away is waited for."""
+    bar = QuietBar() if quiet else ProgressBar("longshore: ")
     try:
         with in_our_words():
-            return copying.copy(
-                source,
-                target,
-                contents=contents,
-                recursive=True,
-                force=force,
-                progress=bar,
-                into=into,
-                missing=missing,
-                checksum=checksum,
-            )
+            return copying.copy(source, target, replace(options, recursive=True, patience=PATIENCE), bar)
     finally:
         bar.clear()
 

@@ -1,6 +1,7 @@
 """What can go wrong, each with the exit code of ``longshore``: those of sysexits.h, which scripts know.
 
 ClientError            1
+├─ NotMeant            2  wrong usage
 ├─ WrongConfig        65  the portal refuses what was sent
 ├─ NotThere           66
 ├─ PortalAway         69  it does not answer, or is no portal
@@ -17,6 +18,12 @@ class ClientError(Exception):
     """One plain sentence: the portal's own where it sent one."""
 
     code = 1
+
+
+class NotMeant(ClientError):
+    """It was asked for what cannot be."""
+
+    code = 2
 
 
 class WrongConfig(ClientError):

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any, Callable
 
 from .errors import NotThere, PortalAway
-from .transport import PATIENCE, Transport, patiently, quoted
+from .transport import PATIENCE, Transport, quoted
 from .words import ENDS, LogBytes, LogText
 
 QUICK, SLOW, EACH = 0.3, 2.0, 0.03  # seconds between two looks: at first, when nothing comes, and more for each stream
@@ -96,7 +96,8 @@ class Follower:
                         self._streams[key] = FollowedLog(*key)
 
     def _ask(self, below: str) -> Any:
-        return patiently(lambda: self._transport.json("GET", self._path + below), self._away, self._patience)
+        transport, path = self._transport, self._path + below
+        return transport.patiently(lambda: transport.json("GET", path), self._away, self._patience)
 
     def _more(self, stream: FollowedLog) -> Iterator[LogBytes]:
         """What is new of it."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any, Callable, cast
 
-from .errors import ClientError
+from .errors import NotMeant
 from .following import follow_lines
-from .transport import Transport, patiently, quoted
+from .transport import Transport, quoted
 from .words import ENDS, JobLine, JobStanding, LogText
 
 
@@ -61,11 +61,14 @@ class RemoteJob:
         """``now``: without the seconds that its tasks have to end."""
         self.ask("PUT", "executionType", body={"value": "STOP", **({"now": True} if now else {})})
 
-    def wait(self, timeout: float | None = None, every: float = 2.0) -> JobStanding:
-        """Its status once it has ended. A portal that is away is waited for. Raises TimeoutError after ``timeout``
-        seconds."""
+    def wait(
+        self, timeout: float | None = None, every: float = 2.0, tell: Callable[[str], None] | None = None
+    ) -> JobStanding:
+        """Its status once it has ended. A portal that is away is waited for, of which ``tell`` gets a sentence. Raises
+        TimeoutError after ``timeout`` seconds."""
         until = None if timeout is None else time.monotonic() + timeout
-        while (found := patiently(self.status))["state"] not in ENDS:
+        told = tell and (lambda why: tell(f"{why} The job goes on; this waits." if why else "The portal is back."))
+        while (found := self.transport.patiently(self.status, told))["state"] not in ENDS:
             if until is not None and time.monotonic() >= until:
                 raise TimeoutError(f"{self.full_name} is {found['state']} after {timeout} s.")
             time.sleep(every)
@@ -102,5 +105,5 @@ def named(transport: Transport, text: str) -> RemoteJob:
     name = text.partition("/jobs/")[2].split("?")[0] if "://" in text else text
     parts = [part for part in name.replace("~", "/", 1).split("/") if part]
     if not parts or (len(parts) > 2 and "://" not in text):
-        raise ClientError(f"{text} is no name of a job.")
+        raise NotMeant(f"{text} is no name of a job.")
     return RemoteJob(transport, *(parts[:2] if len(parts) > 1 else (transport.account.user, parts[0])))

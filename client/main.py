@@ -24,8 +24,8 @@ class _Told(click.Group):
             for line in str(error).splitlines():
                 say(line)
             ctx.exit(error.code)
-        except KeyboardInterrupt:
-            say("Interrupted.")
+        except KeyboardInterrupt as told:
+            say(f"Interrupted: {told}." if str(told) else "Interrupted.")
             sys.stdout.flush()
             os._exit(130)  # threads of a copy may wait for an answer
         except click.Abort:  # Ctrl-C where something is asked, or nobody who answers

@@ -25,11 +25,12 @@ def uploaded(
 ) -> Iterator[None]:
     """The folder's files are in the folder ``code`` of the store; they are removed where the block fails."""
     from .copying import PackedFolder, copied, in_our_words, remote_of
+    from .pai_fs.copying import CopyOptions
     from .pai_fs.places import RemotePlace
 
     packed, remote = PackedFolder(str(folder)), remote_of(account)
     try:
-        totals = copied(packed, RemotePlace(code, remote), contents=True, quiet=tell is None)
+        totals = copied(packed, RemotePlace(code, remote), CopyOptions(contents=True), quiet=tell is None)
         if tell is not None:
             left = f", without {packed.left} that are left out" if packed.left else ""
             tell(f"{totals.files} files, {totals.size} bytes to store:{code}{left}")

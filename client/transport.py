@@ -33,7 +33,7 @@ class Transport:
     """``json`` and ``data`` raise the errors of ``errors``, with the portal's own sentence."""
 
     def __init__(self, account: PortalAccount) -> None:
-        self.account = account
+        self.account, self._has_answered = account, False
         self._opener = build_opener(ProxyHandler({}), _NoRedirect, HTTPSHandler(context=trusted()))
 
     def json(self, method: str, path: str, body: Any = None, **params: Any) -> Any:
@@ -42,6 +42,26 @@ class Transport:
             return json.loads(data) if data else {}
         except ValueError:
             raise PortalAway(f"{self.account.url} does not answer as a portal of Longshore does.") from None
+
+    def patiently(self, ask: Any, tell: Any = None, seconds: float = PATIENCE) -> Any:
+        """What ``ask`` returns, asked again while the portal is away, unless it never was there. ``tell`` is called
+        once with the reason, and with an empty text when it is back."""
+        until, pause, is_away = time.monotonic() + seconds, 0.5, False
+        while True:
+            try:
+                found = ask()
+            except PortalAway as error:
+                if not self._has_answered or time.monotonic() + pause > until:
+                    raise
+                if tell is not None and not is_away:
+                    tell(str(error))
+                is_away = True
+                time.sleep(pause)
+                pause = min(5.0, 2 * pause)
+                continue
+            if is_away and tell is not None:
+                tell("")
+            return found
 
     def data(self, method: str, path: str, body: Any = None, **params: Any) -> tuple[bytes, Any]:
         """The body of the answer, and its headers. ``body``: a config as text, or what becomes JSON."""
@@ -69,6 +89,7 @@ class Transport:
             with self._opener.open(Request(url, body, headers, method=method), timeout=SECONDS) as answer:
                 if "invalid_token" in answer.headers.get("WWW-Authenticate", ""):  # it is what guests may read
                     raise NotSignedIn
+                self._has_answered = True
                 yield answer
         except HTTPError as error:
             raise self._refusal(error) from None
@@ -102,24 +123,3 @@ def trusted() -> ssl.SSLContext:
 def quoted(*names: object) -> str:
     """The names as parts of a path."""
     return "/".join(quote(str(name), safe="~") for name in names)
-
-
-def patiently(ask: Any, tell: Any = None, seconds: float = PATIENCE) -> Any:
-    """What ``ask`` returns, asked again while the portal is away. ``tell`` is called once with the reason, and with an
-    empty text when it is back."""
-    until, pause, is_away = time.monotonic() + seconds, 0.5, False
-    while True:
-        try:
-            found = ask()
-        except PortalAway as error:
-            if time.monotonic() + pause > until:
-                raise
-            if tell is not None and not is_away:
-                tell(str(error))
-            is_away = True
-            time.sleep(pause)
-            pause = min(5.0, 2 * pause)
-            continue
-        if is_away and tell is not None:
-            tell("")
-        return found

@@ -21,6 +21,7 @@ class JobLine(TypedDict, total=False):
     createdTime: int
     completedTime: int | None
     appExitCode: int | None
+    userExitCode: int | None
     totalGpuNumber: int
     totalTaskNumber: int
 
@@ -60,6 +61,12 @@ class LogBytes(NamedTuple):
     attempt: int
     stream: str
     data: bytes
+
+
+def shown_code(line: JobLine) -> int | None:
+    """That of the command, as ``exit_code`` has it, else the platform's; None before the end."""
+    own = line.get("userExitCode")  # which an earlier release does not tell
+    return line["appExitCode"] if own is None else own
 
 
 def exit_code(status: Any) -> int:

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery
 
 from base.core.bulk import all_values, chunks, columns_of, first_where, found, made_of
 from base.core.errors import NoJob
@@ -108,6 +108,12 @@ def list_jobs(which: JobFilter = JobFilter(), sort: str = "newest") -> QuerySet[
         jobs = jobs.filter(Q(sweep__isnull=True) | ~Exists(later))
     rows: QuerySet[Job, dict[str, Any]] = jobs.order_by(*order_of(sort)).values(*LIST_FIELDS)
     return rows
+
+
+def with_exit(rows: QuerySet[Job, dict[str, Any]]) -> QuerySet[Job, dict[str, Any]]:
+    """The rows with ``exit``: how their last attempt ended, null where it has not."""
+    last = Attempt.objects.filter(job=OuterRef("id"), number=OuterRef("attempt_number"))
+    return rows.annotate(exit=Subquery(last.values("exit__exit")[:1]))
 
 
 def order_of(sort: str) -> tuple[str, str]:

@@ -96,6 +96,7 @@ def ssh(job: str | None, task: str, configure: bool, proxy: str, arguments: tupl
         raise click.UsageError("Name a job, or say --config.")
     portal = client()
     found = portal.job(job)
+    first_task(found)  # it raises where none runs: ssh would end with 255
     name = found.name if found.username == portal.username else found.full_name
     host = ".".join(filter(None, [task, name])) + _SUFFIX
     os.execvp("ssh", ["ssh", "-F", str(config), host, *arguments])

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from ..errors import NotAllowed
-from ..words import ENDS
+from ..words import ENDS, shown_code
 from .common import as_json, client, job_argument
 from .output import answer, coloured, lasting, moment, say, table
 
@@ -41,7 +41,7 @@ def ls(everybody: bool, user: str | None, limit: int, as_json: bool, **which: st
                 job.line["totalTaskNumber"],
                 moment(job.line["createdTime"]),
                 lasting(job.line["createdTime"], job.line["completedTime"]),
-                "-" if job.line["appExitCode"] is None else job.line["appExitCode"],
+                "-" if (code := shown_code(job.line)) is None else code,
             )
             for job in jobs
         ],

@@ -54,8 +54,7 @@ def run(command: tuple[str, ...], folder: str, detach: bool, as_json: bool, **as
     try:
         job = client().run(text, folder=folder, tell=say, **asked)
     except KeyboardInterrupt:
-        say("Interrupted: nothing was submitted.")
-        raise
+        raise KeyboardInterrupt("nothing was submitted") from None
     say(f"{job.full_name} was submitted: {job.url}")
     if detach:
         return answer(job.detail()) if as_json else None
@@ -99,7 +98,7 @@ def submit(file: Any, again: str | None, follow: bool, as_json: bool, name: str,
 def wait(job: str, as_json: bool) -> None:
     """Wait until a job has ended, and end with its exit code."""
     found = client().job(job)
-    _end(found, found.wait(), as_json)
+    _end(found, found.wait(tell=say), as_json)
 
 
 def _follow(job: RemoteJob, as_json: bool) -> None:

@@ -1,16 +1,30 @@
-"""The bar that shows how far a copy is."""
+"""What a copy tells, and the bar that shows how far it is."""
 
 from __future__ import annotations
 
 import sys
 import threading
 import time
+from typing import Protocol
+
+
+class CopyProgress(Protocol):
+    def begin(self, total: int) -> None:
+        """Called with the number of bytes to copy."""
+
+    def at(self, name: str, done: int) -> None:
+        """Called with the number of bytes of this file that are in the target."""
+
+    def note(self, text: str) -> None:
+        """Called with a sentence that the user should read."""
 
 
 class ProgressBar:
     """Shows the bytes so far and their rate, on a terminal only."""
 
-    def __init__(self) -> None:
+    def __init__(self, before: str = "") -> None:
+        """``before``: what begins each sentence."""
+        self._before = before
         self._shown = sys.stderr.isatty()
         self._said = 0.0
         self._done: dict[str, int] = {}
@@ -31,7 +45,7 @@ class ProgressBar:
 
     def note(self, text: str) -> None:
         self.clear()
-        print(text, file=sys.stderr)
+        print(f"{self._before}{text}", file=sys.stderr)
 
     def _show(self, done: int, seconds: float) -> None:
         share = min(1.0, done / max(1, self._total))

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import errno
 import os
-import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
 
 from . import together
+from .bar import CopyProgress
 from .checksums import is_same, sha1
 from .errors import (
     CheckFailed,
@@ -24,11 +23,13 @@ from .errors import (
     NoRoom,
     NoSuchPath,
     PaiFsError,
+    SignedOut,
     StillWritten,
     ThereAlready,
     Unreachable,
     WrongUsage,
 )
+from .patience import Patience, Stopped
 from .places import FoundFiles, LocalFile, Location, RemotePlace, ThereFile, is_part, part_of, refuse_same_side
 from .remote import CONNECTIONS
 from .running import only_copy
@@ -36,22 +37,25 @@ from .running import only_copy
 PART = 64 << 20  # bytes added at once to a large file
 SMALL = 8 << 20  # a file up to this is written in one go
 ANEW = 512 << 20  # a file up to this that a dead writer holds is sent again; for a larger one we wait
-# In sum 127 seconds: HDFS lets nobody else write to a file for a minute after its writer died.
-TRIES, FIRST_PAUSE = 9, 0.5  # seconds, doubled each time; from the first again when more has arrived
 LEFT_DAYS = 7  # after which an unfinished copy, to which nothing was added, is removed by the next into its folder
 NAMED = 20  # of what is left out; of more it is said how many
 THREADS = CONNECTIONS  # HDFS may take 0.4 s to close a small file
 
 
-class CopyProgress(Protocol):
-    def begin(self, total: int) -> None:
-        """Called with the number of bytes to copy."""
+@dataclass(frozen=True)
+class CopyOptions:
+    """``contents``: only what is in the folder, and ``recursive`` takes the folders among it. ``into``: the target is a
+    folder, also if it must be made. ``force``: what is there is replaced. ``missing``: but for what is there as long as
+    here, and not older. ``checksum``: but for what has the same content; what was copied is compared. ``patience``:
+    seconds for which a server that is away is waited for."""
 
-    def at(self, name: str, done: int) -> None:
-        """Called with the number of bytes of this file that are in the target."""
-
-    def note(self, text: str) -> None:
-        """Called with a sentence that the user should read."""
+    contents: bool = False
+    recursive: bool = False
+    into: bool = False
+    force: bool = False
+    missing: bool = False
+    checksum: bool = False
+    patience: float = 0
 
 
 @dataclass(frozen=True)
@@ -85,48 +89,43 @@ class _Job:
         return is_same(self.source, self.file.name, self.target, self.name, self.file.size)
 
 
-def copy(
-    source: Location,
-    target: Location,
-    *,
-    contents: bool,
-    recursive: bool,
-    force: bool,
-    progress: CopyProgress,
-    into: bool = False,
-    missing: bool = False,
-    checksum: bool = False,
-) -> CopyTotals:
-    """Like ``cp``: into ``target`` if it is a folder, else under that name. ``contents``: only what is in the folder,
-    and ``recursive`` takes the folders among it. ``into``: the target is a folder, also if it must be made. What of a
-    folder cannot be copied is noted and left out. ``missing``: what is there already, as long as here, is not copied
-    again. ``checksum``: nor is what has the same content, and what was copied is compared."""
+def copy(source: Location, target: Location, options: CopyOptions, progress: CopyProgress) -> CopyTotals:
+    """Like ``cp``: into ``target`` if it is a folder, else under that name. What of a folder cannot be copied is noted
+    and left out."""
     refuse_same_side(source, target)
-    kind = source.is_dir()
-    if kind is None:
-        raise NoSuchPath(f"{source.path} does not exist.")
-    if kind and not recursive and not contents:
-        raise WrongUsage(f"{source.path} is a folder; use -r.")
-    if contents and not kind:
-        raise PaiFsError(f"{source.path} is no folder.")
-    found = source.files()
-    if contents and found.folders and not recursive:
-        raise WrongUsage(f"{source.path} has folders in it, as {min(found.folders)}; use -r.")
-    folders, jobs = _folder(source, target, contents, found) if kind else ([], [_single(source, target, found, into)])
+    patience = Patience(options.patience, progress.note)
+    found, folders, jobs = patience.until_done(lambda: _planned(source, target, options))
     _tell(found, progress)
-    if missing or checksum:
-        there, force = _there(jobs), True
-        jobs = [job for job in jobs if not _is_there(job, there, checksum)]
     total = sum(job.file.size for job in jobs)
     progress.begin(total)
-    gone = _work(jobs, progress, source, target, folders, force)
+    gone = _work(jobs, progress, source, target, folders, _Worker(progress, patience, may_replace=options.force))
     went_away = [f"{source.path_of(job.file.name)} (it went while the others were copied)" for job in gone]
     _tell_left_out(went_away, progress)
-    for job in jobs if checksum else ():
+    for job in jobs if options.checksum else ():
         if job not in gone and not job.is_same():
             raise CheckFailed(f"{job.there} has not the content of {source.path_of(job.file.name)}.")
     copied = total - sum(job.file.size for job in gone)
     return CopyTotals(len(jobs) - len(gone), copied, len(found.left_out) + len(gone))
+
+
+def _planned(source: Location, target: Location, options: CopyOptions) -> tuple[FoundFiles, list[str], list[_Job]]:
+    """What was found, folders to make, and files to copy."""
+    kind = source.is_dir()
+    if kind is None:
+        raise NoSuchPath(f"{source.path} does not exist.")
+    if kind and not options.recursive and not options.contents:
+        raise WrongUsage(f"{source.path} is a folder; use -r.")
+    if options.contents and not kind:
+        raise PaiFsError(f"{source.path} is no folder.")
+    found = source.files()
+    if options.contents and found.folders and not options.recursive:
+        raise WrongUsage(f"{source.path} has folders in it, as {min(found.folders)}; use -r.")
+    single = [] if kind else [_single(source, target, found, options.into)]
+    folders, jobs = _folder(source, target, options.contents, found) if kind else ([], single)
+    if options.missing or options.checksum:
+        there = _there(jobs)
+        jobs = [job for job in jobs if not _is_there(job, there, options.checksum)]
+    return found, folders, jobs
 
 
 def _tell_left_out(told: list[str], progress: CopyProgress) -> None:
@@ -156,7 +155,7 @@ def _folder(source: Location, target: Location, contents: bool, found: FoundFile
 def _single(source: Location, target: Location, found: FoundFiles, into: bool) -> _Job:
     (file,) = found.files
     folder, name = source.split()
-    named = LocalFile(name, file.size, file.mark)
+    named = replace(file, name=name)
     is_dir = target.is_dir()
     if into and is_dir is False:
         raise PaiFsError(f"{target.path} is a file.")
@@ -165,20 +164,14 @@ def _single(source: Location, target: Location, found: FoundFiles, into: bool) -
 
 
 def _work(
-    jobs: list[_Job], progress: CopyProgress, source: Location, target: Location, folders: list[str], force: bool
+    jobs: list[_Job], progress: CopyProgress, source: Location, target: Location, folders: list[str], worker: _Worker
 ) -> list[_Job]:
     """Run the copies, and return those of a folder whose file is gone meanwhile. The first other failure, or Ctrl-C,
     ends all: those that run stop at their next piece, the rest is not begun."""
     gone: list[_Job] = []
-    pool, worker = ThreadPoolExecutor(THREADS), _Worker(progress, may_replace=force)
+    pool, stop = ThreadPoolExecutor(THREADS), worker.patience.stop
     try:
-        fresh = bool(folders) and target.is_dir() is None
-        there = {} if fresh else _there(jobs)
-        _refuse(jobs, there, may_replace=force)
-        _remove_left(jobs, there, progress)
-        _require_room(jobs, there, source)
-        for folder in folders:
-            target.mkdir(folder)
+        worker.patience.until_done(lambda: _make_ready(jobs, progress, source, target, folders, worker.may_replace))
         left = worker.copy_together(target, jobs)
         for job, done in [(job, pool.submit(worker.copy, job)) for job in left]:
             try:
@@ -188,15 +181,27 @@ def _work(
                     raise
                 gone.append(job)
     except KeyboardInterrupt:
-        worker.stop.set()
+        stop.set()
         pool.shutdown(wait=False, cancel_futures=True)
         raise
     except BaseException:
-        worker.stop.set()
+        stop.set()
         pool.shutdown(cancel_futures=True)
         raise
     pool.shutdown()
     return gone
+
+
+def _make_ready(
+    jobs: list[_Job], progress: CopyProgress, source: Location, target: Location, folders: list[str], may_replace: bool
+) -> None:
+    fresh = bool(folders) and target.is_dir() is None
+    there = {} if fresh else _there(jobs)
+    _refuse(jobs, there, may_replace=may_replace)
+    _remove_left(jobs, there, progress)
+    _require_room(jobs, there, source)
+    for folder in folders:
+        target.mkdir(folder)
 
 
 _There = dict[str, dict[str, ThereFile]]  # by folder, by name
@@ -224,7 +229,9 @@ def _found(there: _There, name: str) -> ThereFile | None:
 
 def _is_there(job: _Job, there: _There, checksum: bool) -> bool:
     has = _found(there, job.name)
-    return has is not None and has.size == job.file.size and (not checksum or job.is_same())
+    if has is None or has.size != job.file.size:
+        return False
+    return job.is_same() if checksum else has.modified >= job.file.modified
 
 
 def _refuse(jobs: list[_Job], there: _There, *, may_replace: bool) -> None:
@@ -265,15 +272,10 @@ def _require_room(jobs: list[_Job], there: _There, source: Location) -> None:
         raise NoRoom(f"{what} cannot be copied, nothing was begun. {error}") from None
 
 
-class _Stopped(Exception):
-    """Another file failed."""
-
-
 class _Worker:
-    def __init__(self, progress: CopyProgress, *, may_replace: bool) -> None:
-        self._progress, self._may_replace = progress, may_replace
+    def __init__(self, progress: CopyProgress, patience: Patience, *, may_replace: bool) -> None:
+        self._progress, self.patience, self.may_replace = progress, patience, may_replace
         self._is_full, self._again = False, set[str]()  # of which files it is not known whether they are there
-        self.stop = threading.Event()
 
     def copy_together(self, target: Location, jobs: list[_Job]) -> list[_Job]:
         """Copy small files to a portal, many with one request. Returns those that are left, to be copied one by one."""
@@ -281,7 +283,7 @@ class _Worker:
         if not (isinstance(target, RemotePlace) and target.compares and len(small) >= together.FEW):
             return jobs
         files = [(job.name, job.file.size, self._pieces(job, 0, job.file.size, [])) for job in small]
-        done, tried = together.send(lambda tar: target.unpack(tar, replace=self._may_replace), files)
+        done, tried = together.send(lambda tar: target.unpack(tar, replace=self.may_replace), files)
         self._again.update(job.name for job in small[done : done + tried])
         return small[done:] + [job for job in jobs if not job.is_small]
 
@@ -293,13 +295,13 @@ class _Worker:
             self._copy(job)
 
     def _copy(self, job: _Job) -> None:
-        """What has arrived stays for the next try when the connection broke, or when another file failed; it
-        does not when this one failed for good, nor where room is what lacks."""
+        """What has arrived stays for the next try when the connection broke, when one must sign in again, or when
+        another file failed; it does not when this one failed for good, nor where room is what lacks."""
         try:
             self._persist(job)
-        except GaveUp:
+        except (GaveUp, SignedOut):
             raise
-        except _Stopped:
+        except Stopped:
             if self._is_full:
                 job.target.remove(job.part)
             raise
@@ -313,25 +315,21 @@ class _Worker:
             raise
 
     def _persist(self, job: _Job) -> None:
-        left, pause, most, again = TRIES, FIRST_PAUSE, 0, job.name in self._again
-        while True:
-            try:
-                return self._try(job)
-            except ThereAlready:
-                if not (again and self._is_ours(job)):
-                    raise
-                return job.target.remove(job.part)
-            except Unreachable as error:
-                again = True
-                done = self._arrived(job)
-                if done > most:
-                    left, pause, most = TRIES, FIRST_PAUSE, done
-                left -= 1
-                if not left:
-                    raise GaveUp(f"{job.file.name or job.source.path} could not be copied: {error}") from error
-                if self.stop.wait(pause):
-                    raise _Stopped from None
-                pause *= 2
+        try:
+            self.patience.until_done(lambda: self._try_again(job), lambda: self._arrived(job))
+        except Unreachable as error:
+            raise GaveUp(f"{job.file.name or job.source.path} could not be copied: {error}") from error
+
+    def _try_again(self, job: _Job) -> None:
+        try:
+            self._try(job)
+        except Unreachable:
+            self._again.add(job.name)
+            raise
+        except ThereAlready:
+            if not (job.name in self._again and self._is_ours(job)):
+                raise
+            job.target.remove(job.part)
 
     def _is_ours(self, job: _Job) -> bool:
         """Whether it is there because the answer to an earlier try was lost: the content says so."""
@@ -353,7 +351,7 @@ class _Worker:
         file, part = job.file, job.part
         if job.is_small:
             sent: list[int] = []
-            job.target.put(job.name, part, self._pieces(job, 0, file.size, sent), replace=self._may_replace)
+            job.target.put(job.name, part, self._pieces(job, 0, file.size, sent), replace=self.may_replace)
             _check(job, sum(sent) if job.target.compares else job.target.size(job.name))
             return
         done = job.target.size(part)
@@ -363,7 +361,7 @@ class _Worker:
         while done < file.size:
             done = self._add(job, part, done)
         _check(job, job.target.size(part))
-        job.target.rename(part, job.name, replace=self._may_replace)
+        job.target.rename(part, job.name, replace=self.may_replace)
 
     def _add(self, job: _Job, part: str, done: int) -> int:
         """Add a part; returns the length afterwards. If the file was longer than it seemed, the bytes would be in the
@@ -382,13 +380,14 @@ class _Worker:
         if now != done + sum(sent):
             job.target.start(part)
             raise Unreachable(f"{done + sum(sent)} bytes should have arrived, {now} did")
+        self.patience.answered()
         return now
 
     def _pieces(self, job: _Job, offset: int, most: int, sent: list[int]) -> Iterator[bytes]:
         done = offset
         for piece in job.source.read(job.file.name, offset, most):
-            if self.stop.is_set():
-                raise _Stopped
+            if self.patience.stop.is_set():
+                raise Stopped
             yield piece
             sent.append(len(piece))
             done += len(piece)

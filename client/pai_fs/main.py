@@ -15,7 +15,7 @@ from datetime import datetime
 from .bar import ProgressBar
 from .checksums import sha1
 from .config import NAMENODE_PORT, Config, config_file, configure, is_configured, load
-from .copying import copy
+from .copying import CopyOptions, copy
 from .errors import LeftOut, NoSuchPath, NotEmpty, PaiFsError, Unreachable, WrongUsage
 from .places import SCHEME, place, store_path
 from .remote import Remote, RemoteEntry
@@ -155,11 +155,8 @@ def _copy(asked: argparse.Namespace, remote: Remote) -> None:
         done = copy(
             place(source.removesuffix("/*") if contents else source, remote),
             place(target, remote),
-            contents=contents,
-            into=target.endswith("/"),
-            recursive=asked.recursive,
-            force=asked.force,
-            progress=bar,
+            CopyOptions(contents=contents, into=target.endswith("/"), recursive=asked.recursive, force=asked.force),
+            bar,
         )
     finally:
         bar.clear()

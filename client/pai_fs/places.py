@@ -27,11 +27,12 @@ _A_PART = re.compile(r"\..*\.[0-9a-f]{12}(-\d+)?" + re.escape(_PART), re.DOTALL)
 @dataclass(frozen=True)
 class LocalFile:
     """One file to copy. ``name`` is relative to the path on the command line; ``mark`` changes when the content may
-    have changed, and is another one on each machine."""
+    have changed, and is another one on each machine. ``modified`` in seconds."""
 
     name: str
     size: int
     mark: str
+    modified: float = 0
 
 
 @dataclass
@@ -259,7 +260,8 @@ class LocalSide:
         return self._of(name, status)
 
     def _of(self, name: str, status: os.stat_result) -> LocalFile:
-        return LocalFile(name, status.st_size, _mark(self.path, name, status.st_size, status.st_mtime_ns))
+        mark = _mark(self.path, name, status.st_size, status.st_mtime_ns)
+        return LocalFile(name, status.st_size, mark, status.st_mtime)
 
 
 class RemotePlace:
@@ -359,7 +361,8 @@ class RemotePlace:
         return f"{self.path.rstrip('/')}/{name}"
 
     def _file(self, name: str, entry: RemoteEntry) -> LocalFile:
-        return LocalFile(name, entry.size, _mark(self.path, name, entry.size, entry.modified))
+        mark = _mark(self.path, name, entry.size, entry.modified)
+        return LocalFile(name, entry.size, mark, entry.modified / 1000)
 
 
 Location = Union[LocalSide, RemotePlace]

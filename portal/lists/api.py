@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
@@ -41,6 +41,7 @@ _PARAMETERS = [
     OpenApiParameter("since", str, description="Submitted since: `24h`, `7d`, `2026-11-20` or a time in ISO 8601."),
     OpenApiParameter("sort", str, enum=list(queries.SORTS), description="Then at most `limit` lines, 1,000 without."),
     *(OpenApiParameter(name, int) for name in ("offset", "limit")),
+    OpenApiParameter("with", str, enum=["userExitCode"], description="One more key; then at most 1,000 lines too."),
 ]
 
 
@@ -59,10 +60,11 @@ class JobList(V1View):
             return etags.of(path, access.reads_details_as(viewer), since, text)
 
         window = None
-        if {"limit", "offset", "sort"} & request.query_params.keys():
+        if {"limit", "offset", "sort", "with"} & request.query_params.keys():
             offset = query_number(request, "offset", 0)
             window = slice(offset, offset + query_number(request, "limit", AT_ONCE, most=100_000))
-        version = Version(versions.of_list(), (), etag, partial(_lines, query, window))
+        has_exit = request.query_params.get("with") == "userExitCode"
+        version = Version(versions.of_list(), (), etag, partial(_lines, query, window, has_exit))
         return etags.answer(request, version, keep=since is None)
 
     @extend_schema(summary="Submit a job", request=JobSpec, responses={201: shapes.JobDetail, **errors(404, 409, 429)})
@@ -107,10 +109,12 @@ class StopJobs(OneJob):
         return Response(told, status=202)
 
 
-def _lines(query: ListQuery, window: slice | None, viewer: Viewer) -> list[shapes.JobItem] | StreamingHttpResponse:
+def _lines(
+    query: ListQuery, window: slice | None, has_exit: bool, viewer: Viewer
+) -> list[shapes.JobItem] | StreamingHttpResponse:
     if window is not None:
-        rows: Iterable[dict[str, Any]] = queries.list_jobs(query.which, query.sort)[window]
-        return [serializers.list_item(row, viewer) for row in rows]
+        rows = queries.list_jobs(query.which, query.sort)
+        return [serializers.list_item(row, viewer) for row in (queries.with_exit(rows) if has_exit else rows)[window]]
     lines = (serializers.list_item(row, viewer) for row in queries.iterate_jobs(query.which, AT_ONCE))
     first = list(islice(lines, AT_ONCE))
     if len(first) < AT_ONCE:

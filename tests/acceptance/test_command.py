@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -42,7 +43,8 @@ def test_a_folder_is_run_followed_and_ends_with_the_job_s_own_code(laptop: Lapto
     assert "\nwarned\n" in done.stderr and "FAILED, exit code 3" in done.stderr
     assert "without 1 that are left out" in done.stderr
     (job,) = [each for each in laptop.told("ls") if each["name"].startswith("project-")][:1]
-    assert (job["state"], job["username"]) == ("FAILED", "mira")
+    assert (job["state"], job["username"], job["appExitCode"]) == ("FAILED", "mira", 255)  # as v1 has it
+    assert re.search(rf"^{job['name']} .* 3$", laptop.does("ls").stdout, re.MULTILINE)
     assert "exit code" in laptop.does("why", job["name"]).stdout
     assert laptop.does("logs", "--grep", "STEP [12]", job["name"]).stdout == ""
     assert laptop.does("logs", "--grep", "step [12]", job["name"]).stdout == "step 1\nstep 2\n"
@@ -92,9 +94,15 @@ def test_a_folder_goes_to_the_store_and_back(laptop: Laptop) -> None:
     laptop.does("cp", "store:/users/mira/sets", "back")
     assert (laptop.project / "back.txt").read_text() == "what goes in\n"
     assert (laptop.project / "back" / "in.txt").read_text() == "what goes in\n"
+    for _ in range(2):  # what is there is known
+        assert "copied 0 files" in laptop.does("cp", "data/in.txt", "store:/users/mira/sets/").stderr
+        laptop.does("cp", "data", "store:/users/mira/data")
+    assert "does not exist" in laptop.does("cp", "store:/users/mira/data/data", ".", code=66).stderr
+    (laptop.project / "data" / "in.txt").write_text("it was changed\n")
     again = laptop.does("cp", "data/in.txt", "store:/users/mira/sets/", code=73)
     assert "exists already" in again.stderr
     laptop.does("cp", "-f", "data/in.txt", "store:/users/mira/sets/")
+    assert "begins with store:" in laptop.does("cp", "data", "back", code=2).stderr
     assert "nowhere does not exist" in laptop.does("cp", "store:/users/mira/nowhere", ".", code=66).stderr
 
 
@@ -215,13 +223,16 @@ def test_a_copy_that_breaks_off_goes_on_and_ctrl_c_leaves_what_arrived(laptop: L
     until(lambda: wire.passed > 8 << 20, what="a third has passed")
     wire.cut()
     wire.let_go()
+    assert copying.stderr is not None and "This waits, and goes on where it was." in copying.stderr.readline()
     wire.mend()
-    assert "copied 1 file" in copying.communicate(timeout=LIMIT)[1]
+    said = copying.communicate(timeout=LIMIT)[1]
+    assert "It goes on." in said and "copied 1 file" in said and said.count("\n") == 2
     wire.hold(9 << 20)
     copying = laptop.begins("cp", "store:/users/mira/large", "back", **own)
     until(lambda: list(laptop.project.glob(".back.*")), what="a part of it")
     copying.send_signal(signal.SIGINT)
-    assert copying.wait(LIMIT) == 130
+    said = copying.communicate(timeout=LIMIT)[1]
+    assert (copying.returncode, said) == (130, "longshore: Interrupted: the same command again goes on where it was.\n")
     wire.let_go()
     laptop.does("cp", "store:/users/mira/large", "back")
     assert (laptop.project / "back").read_bytes() == content

@@ -45,6 +45,20 @@ def names(answer: Any) -> list[str]:
     return [job["name"] for job in answer.json()]
 
 
+def test_the_code_of_the_command_itself_is_told_to_who_asks(alice: User, api: Api) -> None:
+    submitted(alice, "ended")
+    job = Job.objects.get(name="ended")
+    Job.objects.update(state="FAILED", exit_code=255)
+    job.attempts.update(exit={"exit": {"raw_code": 3}})
+    (line,) = api(alice).get("/api/v1/jobs", {"with": "userExitCode"}).json()
+    assert (line["appExitCode"], line["userExitCode"]) == (255, 3)
+    for asked in ({}, {"limit": 1}, {"with": "else"}):
+        (line,) = api(alice).get("/api/v1/jobs", asked).json()
+        assert list(line) == KEYS
+    job.attempts.update(exit={})
+    assert api(alice).get("/api/v1/jobs", {"with": "userExitCode", "limit": 5}).json()[0]["userExitCode"] is None
+
+
 def add_rows(number: int) -> None:
     now = timezone.now()
     Job.objects.bulk_create(

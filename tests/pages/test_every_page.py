@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -51,7 +52,11 @@ class Portal:
 
     def files(self) -> dict[Path, bytes | None]:
         """What is in the store; None is a folder."""
-        found = [each for each in (self.home / "store").rglob("*") if ".longshore" not in each.as_posix()]
+        walked = os.walk(
+            self.home / "store"
+        )  # which passes over a folder that goes meanwhile, as of a trial of the store
+        found = [Path(at, name) for at, folders, names in walked for name in (*folders, *names)]
+        found = [each for each in found if ".longshore" not in each.as_posix()]
         return {each: each.read_bytes() if each.is_file() else None for each in found}
 
     def put_back(self, files: dict[Path, bytes | None]) -> None:

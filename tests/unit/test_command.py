@@ -130,6 +130,12 @@ def test_a_portal_that_stays_away_ends_what_waits_for_it(other: str, monkeypatch
     monkeypatch.setattr(transport, "time", clock := Clock())
     said: list[str] = []
     job = Client(f"http://{other}", TOKEN).job("train")
+    with pytest.raises(PortalAway, match="does not answer"):  # one that never was there is not waited for
+        job.wait(tell=said.append)
+    assert (clock.now, said) == (0, [])
+    monkeypatch.setattr(Other, "answer", b"HTTP/1.0 200 OK\r\n\r\n{}")
+    job.config()
+    monkeypatch.setattr(Other, "answer", b"")
     with pytest.raises(PortalAway, match="does not answer"):
         list(Follower(job.transport, job.path(), tell=said.append, patience=60).pieces())
     assert 50 < clock.now <= 60

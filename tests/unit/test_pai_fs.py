@@ -14,9 +14,9 @@ from typing import Any, cast
 
 import pytest
 
-from client.pai_fs import config, copying
+from client.pai_fs import config, copying, patience
 from client.pai_fs.config import Config
-from client.pai_fs.copying import copy
+from client.pai_fs.copying import CopyOptions, copy
 from client.pai_fs.errors import CheckFailed, GaveUp, NoRoom, NoSuchPath, PaiFsError, Unreachable
 from client.pai_fs.main import run
 from client.pai_fs.places import LocalFile, LocalSide, RemotePlace, part_of, place
@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def _own_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PAI_FS_CONFIG", str(tmp_path / "config" / "pai-fs.json"))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(copying, "FIRST_PAUSE", 0.0)
+    monkeypatch.setattr(patience, "FIRST_PAUSE", 0.0)
 
 
 class Shaky(LocalSide):
@@ -73,8 +73,7 @@ class Silent:
 
 
 def take(source: str, target: LocalSide, **more: bool) -> copying.CopyTotals:
-    options = {"contents": False, "recursive": False, "force": False, **more}
-    return copy(LocalSide(source), target, progress=Silent(), **options)
+    return copy(LocalSide(source), target, CopyOptions(**more), Silent())
 
 
 def test_a_large_file_goes_on_where_it_broke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -385,7 +384,7 @@ def test_a_portal_is_asked_once_for_room_and_a_namenode_not(tmp_path: Path) -> N
         (tmp_path / "code" / f"{number}.py").write_text("x")
     portal = Asked({"/users/mira": True})
     far: Any = RemotePlace("/users/mira", cast(Remote, portal))
-    copy(LocalSide(str(tmp_path / "code")), far, contents=False, recursive=True, force=False, progress=Silent())
+    copy(LocalSide(str(tmp_path / "code")), far, CopyOptions(recursive=True), Silent())
     assert portal.calls.count("room") == 1 and portal.calls.index("room") < portal.calls.index("mkdirs")
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from client.pai_fs import copying
 from client.pai_fs.config import Config, _setting
-from client.pai_fs.copying import copy
+from client.pai_fs.copying import CopyOptions, copy
 from client.pai_fs.errors import PaiFsError, WrongUsage
 from client.pai_fs.main import run
 from client.pai_fs.places import LocalSide, place
@@ -71,8 +71,8 @@ def data(request: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_what_goes_while_a_folder_is_copied_is_named_and_the_rest_copied(data: Path, tmp_path: Path) -> None:
     notes = Notes()
-    options = {"contents": True, "recursive": True, "force": False, "progress": notes}
-    done = copy(Fleeting(str(data), "gone"), LocalSide(str(tmp_path / "far")), **options)
+    far = LocalSide(str(tmp_path / "far"))
+    done = copy(Fleeting(str(data), "gone"), far, CopyOptions(contents=True, recursive=True), notes)
     assert (done.files, done.size, done.left_out) == (2, 2, 2)
     assert sorted(os.listdir(tmp_path / "far")) == ["a", "z"], "no part is left"
     assert sorted(notes.said) == [
@@ -80,18 +80,11 @@ def test_what_goes_while_a_folder_is_copied_is_named_and_the_rest_copied(data: P
     ]
     with pytest.raises(FileNotFoundError):
         (data / "gone").write_text("x")
-        copy(Fleeting(str(data / "gone"), "gone"), LocalSide(str(tmp_path / "far")), **{**options, "contents": False})
+        copy(Fleeting(str(data / "gone"), "gone"), far, CopyOptions(recursive=True), notes)
 
 
 def test_a_file_that_grows_is_copied_as_long_as_it_was(data: Path, tmp_path: Path) -> None:
-    copy(
-        Growing(str(data / "z")),
-        LocalSide(str(tmp_path / "far")),
-        contents=False,
-        recursive=False,
-        force=False,
-        progress=Silent(),
-    )
+    copy(Growing(str(data / "z")), LocalSide(str(tmp_path / "far")), CopyOptions(), Silent())
     assert (tmp_path / "far" / "z").read_text() == "z"
 
 

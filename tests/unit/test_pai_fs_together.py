@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from client.pai_fs import copying, together
-from client.pai_fs.copying import copy
+from client.pai_fs.copying import CopyOptions, copy
 from client.pai_fs.errors import PaiFsError
 from client.pai_fs.places import LocalSide, RemotePlace
 from client.pai_fs.remote import Remote
@@ -48,7 +48,7 @@ def test_small_files_go_to_a_portal_together(tmp_path: Path, monkeypatch: pytest
         (tmp_path / "code" / name).write_text(name)
     portal = Portal({"/users/mira": True})
     far: Any = RemotePlace("/users/mira", cast(Remote, portal))
-    copy(LocalSide(str(tmp_path / "code")), far, contents=False, recursive=True, force=False, progress=Silent())
+    copy(LocalSide(str(tmp_path / "code")), far, CopyOptions(recursive=True), Silent())
     assert portal.files == {f"code/{name}": name.encode() for name in names}
     assert portal.calls.count("unpack") == 3 and "create" not in portal.calls, portal.calls
 
@@ -60,7 +60,7 @@ def test_large_files_and_a_few_go_one_by_one(tmp_path: Path, monkeypatch: pytest
         (tmp_path / "code" / name).write_text("x")
     portal = Portal({"/users/mira": True})
     far: Any = RemotePlace("/users/mira", cast(Remote, portal))
-    copy(LocalSide(str(tmp_path / "code")), far, contents=False, recursive=True, force=False, progress=Silent())
+    copy(LocalSide(str(tmp_path / "code")), far, CopyOptions(recursive=True), Silent())
     assert portal.calls.count("create") == 3 and "unpack" not in portal.calls
 
 
@@ -70,9 +70,9 @@ def test_where_that_is_not_known_each_small_file_takes_one_request(tmp_path: Pat
         (tmp_path / "code" / f"{number}.py").write_text("x")
     portal = Earlier({"/users/mira": True})
     far: Any = RemotePlace("/users/mira", cast(Remote, portal))
-    copy(LocalSide(str(tmp_path / "code")), far, contents=False, recursive=True, force=False, progress=Silent())
+    copy(LocalSide(str(tmp_path / "code")), far, CopyOptions(recursive=True), Silent())
     assert portal.calls.count("create") == 20 and len(portal.calls) <= 25, portal.calls
     taken: Any = RemotePlace("/users/mira", cast(Remote, Asked({"/users/mira": True, "/users/mira/code": True,
                                                           "/users/mira/code/7.py": False})))  # fmt: skip
     with pytest.raises(PaiFsError, match=r"7\.py exists already"):
-        copy(LocalSide(str(tmp_path / "code")), taken, contents=False, recursive=True, force=False, progress=Silent())
+        copy(LocalSide(str(tmp_path / "code")), taken, CopyOptions(recursive=True), Silent())

@@ -42,10 +42,12 @@ def log_path(job: Job, role: str, index: int | str, attempt: int) -> str:
 
 def list_item(row: Mapping[str, Any], viewer: Viewer) -> shapes.JobItem:
     """One line of the list from a row of ``queries.list_jobs``."""
+    may_read = access.may_read_details(viewer, row["username"])
     item: shapes.JobItem = {
         "name": row["name"],
         **_status(row),
-        "appExitCode": row["exit_code"] if access.may_read_details(viewer, row["username"]) else None,
+        "appExitCode": row["exit_code"] if may_read else None,
+        "userExitCode": (row.get("exit") or {}).get("raw_code") if may_read else None,
         "virtualCluster": row["vc"],
         "totalGpuNumber": row["total_gpus"],
         "totalTaskNumber": row["total_tasks"],
@@ -54,6 +56,8 @@ def list_item(row: Mapping[str, Any], viewer: Viewer) -> shapes.JobItem:
     }
     if not row["is_legacy"]:
         del item["legacy"]
+    if "exit" not in row:
+        del item["userExitCode"]
     return item
 
 

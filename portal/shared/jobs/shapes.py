@@ -52,6 +52,7 @@ class JobSummary(TypedDict):
 class JobItem(JobSummary):
     name: str
     appExitCode: int | None
+    userExitCode: NotRequired[Annotated[int | None, Field(description="Of the command itself, where it is asked for.")]]
     virtualCluster: str
     totalGpuNumber: int
     totalTaskNumber: int

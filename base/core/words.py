@@ -75,6 +75,12 @@ def next_minute(moment: datetime) -> datetime:
     return moment + timedelta(seconds=-moment.timestamp() % _MINUTE)
 
 
+def clock(moment: datetime, now: datetime) -> str:
+    """``15:40`` in the zone of ``now``; ``28 Nov 15:40`` where that is another day than today."""
+    moment = moment.astimezone(now.tzinfo)
+    return f"{moment:%H:%M}" if moment.date() == now.date() else f"{moment.day} {moment:%b} {moment:%H:%M}"
+
+
 def zone(moment: datetime) -> str:
     """``UTC+8`` of a moment in its own zone."""
     minutes = int((moment.utcoffset() or timedelta(0)).total_seconds() // 60)

@@ -13,6 +13,7 @@ from django.db import connection
 from django.db.models import F, QuerySet
 from django.utils import timezone
 
+from base.core import words
 from base.core.bulk import all_values, one_row, text_of
 from clusters.models import Allocation, Node
 from clusters.nodes.refusals import marks_of, refused_ports_of
@@ -283,5 +284,5 @@ def _view(node: Node, holds: Sequence[Hold], dedicated_to: str) -> NodeView:
 def _why_not(node: Node) -> str:
     if node.health != Node.Health.READY:
         since = node.unreachable_since
-        return f"unreachable since {timezone.localtime(since):%H:%M}" if since else "unreachable"
+        return f"unreachable since {words.clock(since, timezone.localtime())}" if since else "unreachable"
     return node.closed if node.status == Node.Status.ACTIVE else str(node.status)

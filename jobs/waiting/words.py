@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
+from base.core import words
 from base.core.values import local_time
 
 
@@ -21,8 +22,8 @@ def not_before(forecast: Mapping[str, int] | None, now: datetime) -> int | None:
 
 
 def moment(time: int, now: datetime) -> str:
-    """ "15:40", of milliseconds, as ``clock`` writes it."""
-    return clock(local_time(time, now.tzinfo), now)
+    """ "15:40", of milliseconds, as ``words.clock`` writes it."""
+    return words.clock(local_time(time, now.tzinfo), now)
 
 
 def likely(forecast: Mapping[str, int], now: datetime) -> tuple[str, str]:
@@ -40,9 +41,4 @@ def briefly(forecast: Mapping[str, int], now: datetime) -> str:
 
 def clocks(forecast: Mapping[str, int], now: datetime) -> list[str]:
     """Return ["15:05", "15:40", "16:30"]: with hardly any doubt not before, most likely, hardly later."""
-    return [clock(max(now, local_time(forecast[name], now.tzinfo)), now) for name in ("p10", "p50", "p90")]
-
-
-def clock(at: datetime, now: datetime) -> str:
-    """ "15:40", with the day where that is another one than today's."""
-    return f"{at:%H:%M}" if at.date() == now.date() else f"{at.day} {at:%b} {at:%H:%M}"
+    return [words.clock(max(now, local_time(forecast[name], now.tzinfo)), now) for name in ("p10", "p50", "p90")]

@@ -15,7 +15,6 @@ from base.core import words
 from base.core.errors import BadRequest
 from jobs.forecast.play import Spread
 from jobs.waiting.queue import WaitingJob
-from jobs.waiting.words import clock
 from jobs.what_if.answer import Effects, VcThen, WhatIfResult, what_if
 from jobs.what_if.asked import (
     BECOMES,
@@ -179,7 +178,7 @@ def _row(felt: JobImpact[WaitingJob], now: datetime, end: datetime) -> dict[str,
 def _when(spread: Spread | None, starts: bool, now: datetime) -> str:
     if starts:
         return "at once"
-    return "unknown" if spread is None else clock(spread.p50.astimezone(now.tzinfo), now)
+    return "unknown" if spread is None else words.clock(spread.p50, now)
 
 
 def _bar(spread: Spread | None, now: datetime, end: datetime) -> SpreadBar | None:

@@ -9,7 +9,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from base.core import words
 from jobs.models import Job, KeptIdle
+from jobs.planning.queue.sentences import at_minute
 from jobs.waiting.queue import turns_of
 from jobs.waiting.why import turn_of, waiting_reason
 from portal.nodes.rows import reserved
@@ -46,8 +48,8 @@ def test_others_start_after_a_time_and_all_pages_say_until_when(cluster: Cluster
     gang, small = waits
     assert (kept().job, kept().gpus, kept().most) == (gang.pk, 4, 8 * 1800.0)
     said = waiting_reason(gang, turn_of(gang))["reservation"]["sentence"]
-    lapses_at = kept().at + timedelta(hours=1, seconds=59.999999)
-    assert f"If it idles on, others may use it for a time from {timezone.localtime(lapses_at):%H:%M} (" in said
+    lapses = at_minute(kept().at + timedelta(hours=1), timezone.localtime())
+    assert f"If it idles on, others may use it for a time from {lapses} (" in said
     pass_time(cluster, 3500)
     assert states(cluster, gang, small) == ["WAITING"] * 2
     pass_time(cluster, 110)
@@ -55,12 +57,12 @@ def test_others_start_after_a_time_and_all_pages_say_until_when(cluster: Cluster
     until = kept().until
     assert until is not None and abs((until - timezone.now()).total_seconds() - 3600) < 60
     [blocker] = [each for each in turns_of([gang.pk])[gang.pk].blockers if each.kind == "lapsed"]
-    up = timedelta(seconds=59.999999)
-    since, ended, again = (timezone.localtime(each + up) for each in (kept().since, until - timedelta(hours=1), until))
-    assert blocker.sentence.startswith("Room was kept for it from ")
-    assert f"{since:%H:%M} to " in blocker.sentence and f"until {again:%H:%M}" in blocker.sentence
-    assert " and idled 4 GPU-hours. Others may use it until " in blocker.sentence
-    assert blocker.sentence.endswith("then it is kept again.") and ended < again
+    now = timezone.localtime()
+    since, ended, again = (at_minute(each, now) for each in (kept().since, until - timedelta(hours=1), until))
+    assert blocker.sentence == (
+        f"Room was kept for it from {since} to {ended} and idled 4 GPU-hours. Others may use it until {again} "
+        f"({words.zone(now)}), then it is kept again."
+    )
     for node in ("", "n1", "n2"):
         [shown] = reserved(cluster.owner, node)
         assert shown.lapsed == blocker.sentence and shown.job == f"{cluster.owner.username}/gang"

@@ -39,7 +39,7 @@ def works(provider: Provider | Directory) -> None:
 def broken(provider: Provider | Directory, why: str) -> ProviderUnavailable:
     """The error, which is remembered until it works again."""
     state = _of(provider)
-    state.fails = state.fails or f"since {timezone.localtime():%H:%M}: {why}"
+    state.fails = state.fails or f"since {timezone.localtime():%d %b, %H:%M}: {why}"
     state.error = f"{provider.title} cannot sign anybody in: {why}. Try again later, or tell the admin."
     state.again = time.monotonic() + PAUSE
     return ProviderUnavailable(state.error)

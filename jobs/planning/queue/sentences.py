@@ -136,8 +136,7 @@ def of_lapse(lapse: Idling, whom: str, now: datetime) -> str:
 
 
 def at_minute(moment: datetime, now: datetime) -> str:
-    moment = words.next_minute(moment).astimezone(now.tzinfo)
-    return f"{moment:%H:%M}" if moment.date() == now.date() else f"{moment:%Y-%m-%d %H:%M}"
+    return words.clock(words.next_minute(moment), now)
 
 
 def reserved(jobs: Sequence[SchedulableJob]) -> Blocker:

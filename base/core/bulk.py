@@ -374,10 +374,8 @@ def _prepared(fields: Sequence[Any], rows: Iterable[Row], connection: BaseDataba
             if connection.vendor == "sqlite" and encoder is None:
                 adapt = _json_text  # type: ignore[assignment]  # the same with less work
             texts = list(map(repr, values))  # most of them are empty, or like many others
-            made = {
-                text: None if value is None else adapt(value, encoder)
-                for text, value in zip(texts, values, strict=True)
-            }
+            alike = dict(zip(texts, values, strict=True))
+            made = {text: None if value is None else adapt(value, encoder) for text, value in alike.items()}
             values = [made[text] for text in texts]
         elif not _AS_IT_IS.issuperset(map(type, values)):  # moments and states, mostly the same one
             made = {value: field.get_db_prep_save(value, connection) for value in set(values)}

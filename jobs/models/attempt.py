@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
+
 from django.db import models
 from django.db.models import Q
 
 from jobs.models.job import Job
+
+
+def _one_of(*states: str) -> Q:
+    """As a chain of OR: for IN, SQLite would sort the states anew for each row that is written, which then takes three
+    times as long. What is to be read by such an index says it in the same words and order."""
+    return reduce(or_, (Q(state=state) for state in states))
 
 
 class Attempt(models.Model):
@@ -86,12 +95,11 @@ class Task(models.Model):
             models.Index(fields=["job", "state"], name="task_by_job"),
             models.Index(
                 fields=["id"],
-                condition=Q(state__in=["SUCCEEDED", "FAILED", "STOPPED"], collected=False),
+                condition=_one_of("SUCCEEDED", "FAILED", "STOPPED") & Q(collected=False),
                 name="task_leftover",
             ),
-            models.Index(  # see jobs/scheduling/invariants.py
-                fields=["id"], condition=Q(state__in=["STARTING", "RUNNING", "STOPPING"]), name="task_live"
-            ),
+            # see jobs/scheduling/invariants.py
+            models.Index(fields=["id"], condition=_one_of("STARTING", "RUNNING", "STOPPING"), name="task_live"),
         ]
 
     @property

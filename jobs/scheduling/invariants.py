@@ -13,10 +13,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from operator import is_
+from typing import NamedTuple
 
 import structlog
 from django.db import connection
 
+from base.core.bulk import all_values
 from base.wakes.lease import Lease
 from clusters.models import Allocation, Node
 from jobs.attempts import open_attempt
@@ -30,8 +32,10 @@ log = structlog.get_logger()
 
 QUIET = 60.0  # seconds between two checks while nothing changes
 
-# Literals, not parameters: else SQLite uses no partial index (see jobs/scheduling/rows/stamps.py). Index: task_live.
-_LIVE = "t.state IN ('STARTING', 'RUNNING', 'STOPPING')"
+# Literals, not parameters: else SQLite uses no partial index (see jobs/scheduling/rows/stamps.py). Indexes: task_live,
+# job_live. As long as a query asks for the state alone, SQLite reads task_by_job instead, where all that ended are too.
+_LIVE = "(t.state = 'STARTING' OR t.state = 'RUNNING' OR t.state = 'STOPPING') AND t.node >= ''"
+_WAITS = "j.state IN ('WAITING', 'RUNNING') AND j.state = 'WAITING'"
 _OWNED = "SELECT 1 FROM clusters_allocation a WHERE a.owner = CAST(t.id AS TEXT)"
 _UNHELD = f"SELECT t.id FROM jobs_task t WHERE {_LIVE} AND NOT EXISTS ({_OWNED})"  # noqa: S608
 _FORGOTTEN = f"""
@@ -40,18 +44,18 @@ _FORGOTTEN = f"""
 """  # noqa: S608
 _OWNERLESS = f"""
     SELECT a.id FROM clusters_allocation a
-    WHERE NOT EXISTS (SELECT 1 FROM jobs_task t WHERE CAST(t.id AS TEXT) = a.owner AND {_LIVE})
+    WHERE a.owner NOT IN (SELECT CAST(t.id AS TEXT) FROM jobs_task t WHERE {_LIVE})
 """  # noqa: S608
 _INCOMPLETE = """
     SELECT j.id FROM jobs_job j WHERE j.state IN ('WAITING', 'RUNNING') AND j.total_tasks <> (
         SELECT count(*) FROM jobs_attempt n JOIN jobs_task t ON t.attempt_id = n.id
         WHERE n.job_id = j.id AND n.number = j.attempt_number)
 """
-_BEGUN = """
-    SELECT j.id FROM jobs_job j WHERE j.state = 'WAITING' AND EXISTS (
+_BEGUN = f"""
+    SELECT j.id FROM jobs_job j WHERE {_WAITS} AND EXISTS (
         SELECT 1 FROM jobs_attempt n JOIN jobs_task t ON t.attempt_id = n.id
         WHERE n.job_id = j.id AND n.number = j.attempt_number AND t.state <> 'WAITING')
-"""
+"""  # noqa: S608
 # (id of the task, whether its open Holding is missing or left over)
 _UNRECORDED = f"""
     SELECT t.id, 1 FROM jobs_task t JOIN clusters_allocation a ON a.owner = CAST(t.id AS TEXT)
@@ -60,6 +64,13 @@ _UNRECORDED = f"""
     SELECT h.id, 0 FROM jobs_holding h
     WHERE h.ended IS NULL AND NOT EXISTS (SELECT 1 FROM clusters_allocation a WHERE a.owner = CAST(h.id AS TEXT))
 """  # noqa: S608
+_HELD = "SELECT node_id, gpu_ids, ports FROM clusters_allocation"
+
+
+class _Held(NamedTuple):
+    node_id: int
+    gpu_ids: list[str]
+    ports: list[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +213,7 @@ def _rest() -> Iterator[Breach]:
         )
         yield Breach(("incomplete", job.pk), sentence, job.pk)
     held: Counter[tuple[int, str]] = Counter()
-    for node_id, gpu_ids, ports in Allocation.objects.values_list("node_id", "gpu_ids", "ports"):
+    for node_id, gpu_ids, ports in all_values(Allocation, _Held, _HELD):
         held.update((node_id, f"GPU {gpu}") for gpu in gpu_ids)
         held.update((node_id, f"port {port}") for port in ports)
     if doubled := [key for key, count in held.items() if count > 1]:

@@ -9,6 +9,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from clusters.models import Allocation, Node
+from jobs import services
 from jobs.models import Attempt, Event, Job, Task
 from jobs.scheduling.invariants import Breach
 from tests.cluster import Cluster
@@ -40,6 +41,34 @@ def test_there_is_nothing_to_find(cluster: Cluster) -> None:
     cluster.settle()
     assert check(cluster) == []
     assert (cluster.scheduler.invariants.healed, cluster.scheduler.invariants.broken) == (0, 0)
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="SQLite counts its steps")
+def test_a_check_takes_steps_for_each_task_that_runs_and_none_for_those_that_ended(cluster: Cluster) -> None:
+    def steps() -> int:
+        counted = []
+        connection.connection.set_progress_handler(lambda: counted.append(1), 10)
+        try:
+            assert check(cluster) == []
+        finally:
+            connection.connection.set_progress_handler(None, 0)
+        return len(counted)
+
+    def runs(name: str, tasks: int) -> Job:
+        job = cluster.submit(name=name, roles=[{"taskNumber": tasks, "cpuNumber": 1, "memoryMB": 100}])
+        cluster.settle()
+        assert cluster.job(job).state == "RUNNING"
+        return job
+
+    cluster.add_node(cpus=1_000, memory_mb=100_000)
+    runs("few", 30)
+    few = steps()
+    many = runs("many", 270)
+    assert steps() < 15 * few
+    services.stop(cluster.owner, many)
+    cluster.settle()
+    assert Task.objects.filter(state="STOPPED").count() == 270
+    assert steps() < 1.5 * few
 
 
 def test_what_nobody_has_changed_is_not_checked_again_at_once(cluster: Cluster) -> None:

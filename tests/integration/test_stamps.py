@@ -6,9 +6,11 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 
 from jobs.models import Job, Task
+from jobs.scheduling import invariants
 from jobs.scheduling.rows import stamps
 from jobs.scheduling.rows.stamps import Stamps
 from tests.builders import make_job
@@ -82,3 +84,18 @@ def test_a_change_of_one_task_is_in_its_stamp_alone(change: str) -> None:
     Task.objects.filter(id=task.pk).update(**{change: LATER})
     of_tasks.read()
     assert ([*of_tasks.changed], of_tasks.gone) == ([task.pk], set())
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="SQLite says which index it reads")
+@pytest.mark.parametrize(
+    ("read", "index"),
+    [
+        (f"SELECT t.id {stamps._LEFTOVERS}", "task_leftover"),
+        (f"SELECT j.id {stamps._JOBS}", "job_live"),
+        (f"SELECT t.id FROM jobs_task t WHERE {invariants._LIVE}", "task_live"),
+    ],
+)
+def test_live_rows_are_read_from_an_index_of_them_alone(read: str, index: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN QUERY PLAN {read}")
+        assert index in cursor.fetchone()[-1]

@@ -33,7 +33,9 @@ _TASKS = f"""
     FROM jobs_job j CROSS JOIN jobs_attempt a CROSS JOIN jobs_task t
     WHERE {_LIVE} AND j.state = 'RUNNING' AND a.job_id = j.id AND a.number = j.attempt_number AND t.attempt_id = a.id
 """
-_LEFTOVERS = "FROM jobs_task t WHERE NOT t.collected AND t.state IN ('SUCCEEDED', 'FAILED', 'STOPPED')"
+_LEFTOVERS = """
+    FROM jobs_task t WHERE NOT t.collected AND (t.state = 'SUCCEEDED' OR t.state = 'FAILED' OR t.state = 'STOPPED')
+"""
 
 
 class Stamps:

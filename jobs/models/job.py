@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from django.db import models
 from django.db.models import Q
+from django.db.models.expressions import RawSQL
+
+# As the index job_live says it, for which SQLite must see literals. The columns are of the innermost query.
+_PLANNED = RawSQL("state IN ('WAITING', 'RUNNING') OR deleted_at IS NOT NULL", (), models.BooleanField())
 
 
 class Job(models.Model):
@@ -72,7 +76,7 @@ class Job(models.Model):
             models.Index(fields=["sweep", "id"], condition=Q(sweep__isnull=False), name="job_by_sweep"),
             # Both are wide so that counting by state and searching by keyword read no row: a row holds its config.
             models.Index(
-                fields=["state", "execution", "-created_at", "-id"],
+                fields=["state", "-created_at", "-id", "execution"],
                 condition=Q(deleted_at__isnull=True),
                 name="job_by_state",
             ),
@@ -126,6 +130,11 @@ class Job(models.Model):
 
     def __str__(self) -> str:
         return f"{self.username}/{self.name}"
+
+    @classmethod
+    def planned(cls) -> models.QuerySet[Job]:
+        """Those that the scheduler still has to do with: they wait, run, or were deleted and are not gone."""
+        return cls.objects.filter(_PLANNED)
 
     @property
     def full_name(self) -> str:

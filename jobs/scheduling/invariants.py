@@ -25,6 +25,7 @@ from jobs.attempts import open_attempt
 from jobs.config.spec import JobSpec
 from jobs.history import holdings
 from jobs.models import Event, Job, Task
+from jobs.models.attempt import LIVE
 from jobs.planning import exits
 from jobs.planning.lifecycle import TaskState, move_task
 
@@ -32,19 +33,17 @@ log = structlog.get_logger()
 
 QUIET = 60.0  # seconds between two checks while nothing changes
 
-# Literals, not parameters: else SQLite uses no partial index (see jobs/scheduling/rows/stamps.py). Indexes: task_live,
-# job_live. As long as a query asks for the state alone, SQLite reads task_by_job instead, where all that ended are too.
-_LIVE = "(t.state = 'STARTING' OR t.state = 'RUNNING' OR t.state = 'STOPPING') AND t.node >= ''"
+# Literals, not parameters: else SQLite uses no partial index (see jobs/scheduling/rows/stamps.py). Index: job_live.
 _WAITS = "j.state IN ('WAITING', 'RUNNING') AND j.state = 'WAITING'"
 _OWNED = "SELECT 1 FROM clusters_allocation a WHERE a.owner = CAST(t.id AS TEXT)"
-_UNHELD = f"SELECT t.id FROM jobs_task t WHERE {_LIVE} AND NOT EXISTS ({_OWNED})"  # noqa: S608
+_UNHELD = f"SELECT t.id FROM jobs_task t WHERE {LIVE} AND NOT EXISTS ({_OWNED})"  # noqa: S608
 _FORGOTTEN = f"""
     SELECT t.id FROM jobs_task t JOIN jobs_attempt n ON n.id = t.attempt_id JOIN jobs_job j ON j.id = t.job_id
-    WHERE {_LIVE} AND (j.state <> 'RUNNING' OR n.number <> j.attempt_number)
+    WHERE {LIVE} AND (j.state <> 'RUNNING' OR n.number <> j.attempt_number)
 """  # noqa: S608
 _OWNERLESS = f"""
     SELECT a.id FROM clusters_allocation a
-    WHERE a.owner NOT IN (SELECT CAST(t.id AS TEXT) FROM jobs_task t WHERE {_LIVE})
+    WHERE a.owner NOT IN (SELECT CAST(t.id AS TEXT) FROM jobs_task t WHERE {LIVE})
 """  # noqa: S608
 _INCOMPLETE = """
     SELECT j.id FROM jobs_job j WHERE j.state IN ('WAITING', 'RUNNING') AND j.total_tasks <> (
@@ -59,7 +58,7 @@ _BEGUN = f"""
 # (id of the task, whether its open Holding is missing or left over)
 _UNRECORDED = f"""
     SELECT t.id, 1 FROM jobs_task t JOIN clusters_allocation a ON a.owner = CAST(t.id AS TEXT)
-    WHERE {_LIVE} AND NOT EXISTS (SELECT 1 FROM jobs_holding h WHERE h.id = t.id AND h.ended IS NULL)
+    WHERE {LIVE} AND NOT EXISTS (SELECT 1 FROM jobs_holding h WHERE h.id = t.id AND h.ended IS NULL)
     UNION ALL
     SELECT h.id, 0 FROM jobs_holding h
     WHERE h.ended IS NULL AND NOT EXISTS (SELECT 1 FROM clusters_allocation a WHERE a.owner = CAST(h.id AS TEXT))
@@ -67,7 +66,7 @@ _UNRECORDED = f"""
 _HELD = "SELECT node_id, gpu_ids, ports FROM clusters_allocation"
 
 
-class _Held(NamedTuple):
+class _HeldThings(NamedTuple):
     node_id: int
     gpu_ids: list[str]
     ports: list[int]
@@ -213,7 +212,7 @@ def _rest() -> Iterator[Breach]:
         )
         yield Breach(("incomplete", job.pk), sentence, job.pk)
     held: Counter[tuple[int, str]] = Counter()
-    for node_id, gpu_ids, ports in all_values(Allocation, _Held, _HELD):
+    for node_id, gpu_ids, ports in all_values(Allocation, _HeldThings, _HELD):
         held.update((node_id, f"GPU {gpu}") for gpu in gpu_ids)
         held.update((node_id, f"port {port}") for port in ports)
     if doubled := [key for key, count in held.items() if count > 1]:

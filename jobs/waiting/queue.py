@@ -28,7 +28,7 @@ from jobs.config.spec import JobSpec
 from jobs.history import holdings
 from jobs.history.lengths import known_lengths
 from jobs.models import Attempt, Job, Task
-from jobs.planning.lifecycle import TASK_LIVE_STATES, JobState
+from jobs.planning.lifecycle import JobState
 from jobs.planning.queue.idling.rule import Idling
 from jobs.planning.queue.lines import in_order
 from jobs.planning.queue.reservations import Reservation
@@ -233,7 +233,7 @@ def turn_if_submitted(
 def _read(specs: Specs) -> tuple[list[WaitingJob], Scene[WaitingJob]]:
     """All that wait, and the cluster as the rows say it is."""
     rows = Job.objects.filter(state=JobState.WAITING, deleted_at__isnull=True).annotate(**columns.ASKED)
-    rows = rows.annotate(moves=Exists(Job.objects.filter(_MOVING, state=JobState.RUNNING)))
+    rows = rows.annotate(moves=Exists(Job.planned().filter(_MOVING, state=JobState.RUNNING)))
     rows = rows.annotate(is_held=Exists(predecessor.rows()))
     read_rows = values_of(rows.values_list(*columns.QUEUE, "attempt_number", "moves", "is_held"))
     waiting = [WaitingJob(**columns.by_name(values), specs=specs) for *values, _, _, _ in read_rows]
@@ -282,11 +282,10 @@ _MOVING = (
 def _running(specs: Specs, holds: Mapping[str, Hold]) -> list[Runner[WaitingJob]]:
     """The running jobs with what their live tasks hold: two queries."""
     of_job: dict[int, list[Hold]] = {}
-    live = Task.objects.filter(state__in=sorted(TASK_LIVE_STATES))
-    for id, job_id in values_of(live.values_list("id", "job_id")):
+    for id, job_id in values_of(Task.live().values_list("id", "job_id")):
         if (hold := holds.get(str(id))) is not None:
             of_job.setdefault(job_id, []).append(hold)
-    rows = Job.objects.filter(state=JobState.RUNNING).annotate(**columns.ASKED, is_decided=_DECIDED)
+    rows = Job.planned().filter(state=JobState.RUNNING).annotate(**columns.ASKED, is_decided=_DECIDED)
     read_rows = values_of(rows.values_list(*columns.QUEUE, "is_decided"))
     jobs = [WaitingJob(**columns.by_name(values), specs=specs, is_decided=decided) for *values, decided in read_rows]
     specs.running = {job.id for job in jobs}

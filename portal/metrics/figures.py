@@ -100,8 +100,7 @@ def _of_jobs() -> Iterator[Metric]:
     yield by("vc", "queue_oldest_seconds", "How long the oldest waiting job has waited", oldest)
     running = {vc: sums.get((vc, JobState.RUNNING), nothing)[0] for vc in vcs}
     yield by("vc", "running_jobs", "Jobs that run", running)
-    live = Task.objects.filter(state__in=TASK_LIVE_STATES).order_by().values_list("state").annotate(number=Count("id"))
-    number_of = dict(live)
+    number_of = dict(Task.live().order_by().values_list("state").annotate(number=Count("id")))
     tasks = {state: float(number_of.get(state, 0)) for state in sorted(TASK_LIVE_STATES)}
     yield by("state", "tasks", "Tasks that hold something", tasks)
 

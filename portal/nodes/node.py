@@ -20,7 +20,6 @@ from jobs import access
 from jobs.history.ledger import as_read
 from jobs.metrics.read import GpuFigures, gpus_now, node_now
 from jobs.models import Event, Task
-from jobs.planning.lifecycle import TASK_LIVE_STATES
 from portal.job.page import EventLine
 from portal.nodes.rows import ShownNode, line_of, reserved, seen_version
 from portal.shared.jobs.rows import Named, job_url
@@ -116,7 +115,7 @@ def running_on(name: str, viewer: Viewer) -> list[NodeTask]:
 
 
 def _live_on(name: str) -> QuerySet[Task]:
-    return Task.objects.filter(node=name, state__in=TASK_LIVE_STATES)
+    return Task.live().filter(node=name)
 
 
 def _running(task: Task, viewer: Viewer) -> NodeTask:

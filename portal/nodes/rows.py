@@ -155,7 +155,7 @@ def _reservation(
 
 def nodes_version() -> str:
     """Changes whenever the page may look different."""
-    waiting = Job.objects.filter(state=JobState.WAITING).aggregate(n=Count("id"), last=Max("id"))
+    waiting = Job.objects.filter(state=JobState.WAITING, deleted_at=None).aggregate(n=Count("id"), last=Max("id"))
     return f"{seen_version()}.{waiting['n']}.{waiting['last']}"
 
 

@@ -9,7 +9,7 @@ from django.db import connection
 
 from base.models import User
 from clusters.placement.fit import FreeNode
-from jobs.models import Job
+from jobs.models import Job, Task
 from jobs.waiting import changes, queue, why
 from tests.builders import make_job, make_node
 from tests.http import Browser
@@ -131,3 +131,38 @@ def test_a_submission_reads_no_ended_job_of_its_user(bob: Browser) -> None:
         for sql, params in sums:
             cursor.execute(f"EXPLAIN {'' if connection.vendor == 'postgresql' else 'QUERY PLAN'} {sql}", params)
             assert "job_live_by_user" in str(cursor.fetchall())
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="SQLite counts its steps")
+def test_no_page_about_what_is_now_reads_what_has_ended(bob: Browser) -> None:
+    make_job("bob", "runs", state="RUNNING", node=make_node("n1", cpus=1))
+    make_job("bob", "waits")
+    ended = make_job("alice", "ended", state="SUCCEEDED")
+    of_one = ("/jobs/bob/runs", "/jobs/bob/waits", "/nodes/n1")
+    addresses = ("/", "/nodes", "/wall", "/notebooks", "/submit", "/jobs?state=SUCCEEDED", *of_one)
+    many = 1_000
+
+    def steps(address: str) -> int:
+        counted = 0
+
+        def step() -> None:
+            nonlocal counted
+            counted += 1
+
+        queue.forget()
+        connection.connection.set_progress_handler(step, 1)
+        try:
+            assert bob.get(address).status_code == 200
+        finally:
+            connection.connection.set_progress_handler(None, 0)
+        return counted
+
+    for address in addresses:
+        bob.get(address)  # what a process reads once
+    few = {address: steps(address) for address in addresses}
+    [job], [task] = Job.objects.filter(pk=ended.pk).values(), ended.tasks.values()
+    Job.objects.bulk_create(Job(**{**job, "id": None, "name": f"ended-{number}"}) for number in range(many))
+    Task.objects.bulk_create(Task(**{**task, "id": None, "index": 1 + number}) for number in range(many))
+    grown = {address: steps(address) - few[address] for address in addresses}
+    counted = grown.pop("/jobs?state=SUCCEEDED")  # beside each filter of the list stands how many jobs it has
+    assert (counted < 12 * many, {address: more for address, more in grown.items() if more >= many}) == (True, {})

@@ -10,7 +10,7 @@ from django.db import connection
 from django.utils import timezone
 
 from jobs.models import Job, Task
-from jobs.scheduling import invariants
+from jobs.models.attempt import LIVE
 from jobs.scheduling.rows import stamps
 from jobs.scheduling.rows.stamps import Stamps
 from tests.builders import make_job
@@ -92,7 +92,7 @@ def test_a_change_of_one_task_is_in_its_stamp_alone(change: str) -> None:
     [
         (f"SELECT t.id {stamps._LEFTOVERS}", "task_leftover"),
         (f"SELECT j.id {stamps._JOBS}", "job_live"),
-        (f"SELECT t.id FROM jobs_task t WHERE {invariants._LIVE}", "task_live"),
+        (f"SELECT t.id FROM jobs_task t WHERE {LIVE}", "task_live"),
     ],
 )
 def test_live_rows_are_read_from_an_index_of_them_alone(read: str, index: str) -> None:

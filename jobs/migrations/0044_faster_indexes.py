@@ -1,5 +1,5 @@
-"""The states in the conditions of these indexes stand in a chain of OR: for IN, SQLite sorts them anew for each row
-that it writes."""
+"""The states in the conditions of the indexes of tasks stand in a chain of OR: for IN, SQLite sorts them anew for each
+row that it writes. Jobs of a state lie in the order of the list, so that its first page sorts none."""
 
 from functools import reduce
 from operator import or_
@@ -23,4 +23,13 @@ class Migration(migrations.Migration):
     operations = [
         *_index("task_leftover", "SUCCEEDED", "FAILED", "STOPPED", collected=False),
         *_index("task_live", "STARTING", "RUNNING", "STOPPING"),
+        migrations.RemoveIndex("job", "job_by_state"),
+        migrations.AddIndex(
+            "job",
+            models.Index(
+                fields=["state", "-created_at", "-id", "execution"],
+                condition=Q(deleted_at__isnull=True),
+                name="job_by_state",
+            ),
+        ),
     ]

@@ -154,6 +154,8 @@ def test_it_ends_after_what_its_virtual_cluster_allows(browser: Browser) -> None
 def test_one_that_runs_already_is_opened_again(browser: Browser) -> None:
     make_node()
     assert opened(browser).pk == opened(browser, size="0").pk != opened(browser, folder="/shared/other").pk
+    same = {opened(browser, folder=written).pk for written in ("/shared/one", "/shared/one/", "//shared//one")}
+    assert len(same) == 1, "two of one folder would write over each other"
 
 
 def test_a_folder_with_a_quote_stays_one_word_of_the_command(browser: Browser) -> None:

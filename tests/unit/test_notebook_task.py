@@ -120,7 +120,14 @@ class Running:
     """The program with what it said so far."""
 
     def __init__(
-        self, folder: Path, gateway: Gateway, *, idle: float, has_lab: bool = True, tool: str = "jupyter", own: str = "yes"
+        self,
+        folder: Path,
+        gateway: Gateway,
+        *,
+        idle: float,
+        has_lab: bool = True,
+        tool: str = "jupyter",
+        own: str = "yes",
     ) -> None:
         programs = folder / "bin"
         programs.mkdir()

@@ -23,6 +23,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 HEAD_BYTES = 64 * 1024  # of a request's head; of what surrounds the pieces of a body
 MANY = "There are too many connections from your address. Close some, or wait."
+_OTHER_PROTOCOL = "A request with a body cannot ask for another protocol. Send it without Upgrade, as HTTP/1.1."
 SENDING = 3
 LEAST_TAKEN = 4096  # bytes
 _UNSENT = 128 * 1024  # bytes of an answer that wait for the client in the kernel; it would take megabytes
@@ -76,6 +77,11 @@ class Connection(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
+        if self.parser.should_upgrade() and not self._should_upgrade() and self._has_body():
+            # The parser takes what follows for another protocol, and then for the next request. A proxy in front takes
+            # it for the body: it would give the answer to somebody else, or send their request as the rest of it.
+            self._refuse(b"400 Bad Request", _OTHER_PROTOCOL)
+            return
         super().on_headers_complete()
         self._watch()
 
@@ -85,7 +91,8 @@ class Connection(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         self._surplus, self._between = 0, True
-        super().on_message_complete()
+        if self.cycle is not None:  # else it was refused
+            super().on_message_complete()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
@@ -146,6 +153,12 @@ class Connection(HttpToolsProtocol):
         body = words.encode()
         self.transport.write(_REFUSAL % (status, len(body)) + body)
         self.transport.close()
+
+    def _has_body(self) -> bool:
+        return any(
+            name == b"transfer-encoding" or (name == b"content-length" and value != b"0")
+            for name, value in self.headers
+        )
 
     def _is_idle(self) -> bool:
         return self.cycle is None or self.cycle.response_complete

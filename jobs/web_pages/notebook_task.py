@@ -33,7 +33,8 @@ PAUSE = float(os.environ.get("NOTEBOOK_PAUSE", "5"))  # seconds between two look
 BEGINS = 600  # seconds that the tool may take until it answers
 LAST = 20  # seconds that the last save is tried for
 AT_ONCE = 1000  # files of one request
-EDITOR = ".code-server"  # VS Code's own files, below the folder
+EDITOR = ".code-server"  # VS Code's own files, below a folder of the user's own
+IS_OWN = os.environ.get("NOTEBOOK_IS_OWN") == "yes"  # nobody else writes into the folder
 EDITOR_KEEPS = (f"{EDITOR}/User/", f"{EDITOR}/extensions/")  # settings, what was typed and not saved, extensions
 BUSY = 0.01  # of a core: what the programs somebody started in VS Code take at least
 Versions = dict[str, str]
@@ -133,7 +134,8 @@ class Jupyter:
 
 class Code:
     """code-server, which is VS Code behind a password. Its cookie is the hash that it is given, so who has the token
-    has the cookie."""
+    has the cookie. It runs tasks and extensions that it finds in a folder as soon as that is opened. Where others write
+    too, it asks before that, and its own files are none of the folder's."""
 
     program = "code-server"
     lacks = "This image has no VS Code (code-server). Choose one that has it, such as longshore/run.code:1."
@@ -144,10 +146,10 @@ class Code:
         self._took: dict[str, int] = {}
 
     def start(self) -> subprocess.Popen[bytes]:
-        own = HERE / EDITOR
+        own = (HERE if IS_OWN else HERE.parent) / EDITOR
         options = ["--auth", "password", "--bind-addr", f"0.0.0.0:{PORT}", "--user-data-dir", str(own)]
-        options += ["--disable-telemetry", "--disable-update-check", "--disable-workspace-trust"]
-        options += ["--disable-getting-started-override", "--extensions-dir", str(own / "extensions")]
+        options += ["--disable-telemetry", "--disable-update-check", "--disable-getting-started-override"]
+        options += ["--extensions-dir", str(own / "extensions"), *(["--disable-workspace-trust"] if IS_OWN else [])]
         secret = hashlib.sha256(os.environ.pop("CODE_TOKEN").encode()).hexdigest()
         code = subprocess.Popen(["code-server", *options, str(HERE)], env={**os.environ, "HASHED_PASSWORD": secret})
         self._pid = code.pid

@@ -17,6 +17,8 @@ from django.conf import settings
 
 from base.core.errors import BadRequest, Forbidden, InvalidConfig
 from base.core.words import count
+from base.files.store import rules
+from base.files.store_actor import KnownAccounts
 from base.models import User
 from clusters.models import VirtualCluster
 from clusters.placement.fit import NodeView
@@ -121,7 +123,8 @@ def open_one(user: User, asked: Asked) -> Job:
     asked = replace(asked, folder=folder, image=asked.image.strip() or _usual_image(asked.tool))
     name = queries.free_name(user.username, f"{NAMED}{asked.tool}")
     if asked.tool != BOARD:
-        return services.submit(user, _workbench(asked, name, recent_queue().scene.nodes))
+        is_own = rules.owner_of(folder, KnownAccounts()) == user.username
+        return services.submit(user, _workbench(asked, name, recent_queue().scene.nodes, is_own=is_own))
     config = tensorboard.config(name, folder, asked.image, asked.vc, idle=60 * idle_minutes(asked.vc))
     return services.submit(user, {**config, "extras": {**config["extras"], "notebook": BOARD}})
 
@@ -144,8 +147,9 @@ def _usual_image(tool: str) -> str:
     return str(settings.TENSORBOARD_IMAGE if tool == BOARD else settings.NOTEBOOK_IMAGE)
 
 
-def _workbench(asked: Asked, name: str, nodes: Sequence[NodeView]) -> dict[str, Any]:
-    """The config of a tool in which one works. Sizes are asked before there is a tool: all take the same."""
+def _workbench(asked: Asked, name: str, nodes: Sequence[NodeView], *, is_own: bool = False) -> dict[str, Any]:
+    """The config of a tool in which one works. Sizes are asked before there is a tool: all take the same. ``is_own``:
+    nobody but the user writes into the folder."""
     tool = asked.tool if asked.tool in _TOKENS else LAB
     cores, memory = _beside(asked, nodes)
     role = {
@@ -156,7 +160,7 @@ def _workbench(asked: Asked, name: str, nodes: Sequence[NodeView]) -> dict[str, 
         "gpuNumber": asked.gpus,
         "portList": [{"label": tool, "beginAt": 0, "portNumber": 1}],
         "command": f"export NOTEBOOK_TOOL={tool} NOTEBOOK_FOLDER={shlex.quote(asked.folder)} "
-        f"NOTEBOOK_IDLE={60 * idle_minutes(asked.vc)}\n"
+        f"NOTEBOOK_IDLE={60 * idle_minutes(asked.vc)} NOTEBOOK_IS_OWN={'yes' if is_own else ''}\n"
         f"cat >/tmp/notebook.py <<'PYTHON'\n{_SCRIPT}PYTHON\nexec python3 /tmp/notebook.py",
     }
     config = {

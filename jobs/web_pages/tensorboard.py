@@ -15,7 +15,7 @@ from django.conf import settings
 
 from base.accounts.viewer import Viewer
 from base.core.errors import BadRequest, Conflict, Forbidden, NotFound
-from base.files.store.base import BadPath, names_of
+from base.files.store.base import BadPath, joined, names_of
 from base.files.store.rules import Rights
 from base.files.store_actor import KnownAccounts
 from base.models import User
@@ -81,14 +81,13 @@ def config(name: str, path: str, image: str, vc: str, idle: int = IDLE) -> dict[
 
 
 def path_of(address: str) -> str:
-    """The path that an address in this portal's store names, or a path itself; empty for one of another store, and for
-    what is no path."""
+    """The path that an address in this portal's store names, or a path itself, as the store writes it; empty for one of
+    another store, and for what is no path."""
     try:
         path = address
         if not address.startswith("/"):
             parts, own = urlsplit(address), urlsplit(settings.DEFAULT_FS_URI)
             path = parts.path if parts.netloc == own.netloc else ""
-        names_of(path)
+        return joined(names_of(path))
     except (ValueError, BadPath):
         return ""
-    return path

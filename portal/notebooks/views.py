@@ -21,7 +21,7 @@ from jobs.models import Job, Task
 from jobs.planning.lifecycle import JobState
 from jobs.submitting import choices
 from jobs.waiting.why import turn_of, waiting_reason
-from jobs.web_pages import notebooks, origin, shown
+from jobs.web_pages import notebooks, origin, shown, tensorboard
 from jobs.web_pages.notebooks import BOARD, CODE, LAB, TOOLS, Asked, Notebook
 from portal.shared.guard import fresh_page, own_form, own_post
 from portal.shared.jobs.rows import job_url
@@ -106,7 +106,7 @@ def _asked(fields: Any, mine: list[Notebook], usual: Asked) -> Asked:
 def _is_it(one: Notebook, asked: Asked) -> bool:
     """Whether it is what is asked for, and has not ended."""
     is_live = one.job.state in queries.LIVE and one.job.execution == Job.Execution.START
-    return is_live and (one.asked.tool, one.asked.folder) == (asked.tool, asked.folder)
+    return is_live and (one.asked.tool, one.asked.folder) == (asked.tool, tensorboard.path_of(asked.folder))
 
 
 def _page(

@@ -268,3 +268,11 @@ def test_an_answer_for_the_owner_is_not_taken_for_one_for_others(
         etag = api(alice).get(address)["ETag"]
         assert api(bob).get(address, HTTP_IF_NONE_MATCH=etag).status_code == 200
         assert api(alice).get(address, HTTP_IF_NONE_MATCH=etag).status_code == 304
+
+
+def test_who_is_called_as_a_role_is_not_answered_as_those_who_have_it(settings: Any, api: Api, job: Job) -> None:
+    settings.JOB_PRIVACY = "owner"
+    User.objects.filter(pk=(eva := User.objects.create_user("eva")).pk).update(is_auditor=True)
+    eva.refresh_from_db()
+    for viewer, codes in ((eva, {CODE, None}), (User.objects.create_user("auditor"), {None})):
+        assert {each["appExitCode"] for each in api(viewer).get("/api/v1/jobs").json()} == codes, viewer

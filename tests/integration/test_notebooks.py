@@ -146,7 +146,7 @@ def test_it_ends_after_what_its_virtual_cluster_allows(browser: Browser) -> None
     make_node()
     VirtualCluster.objects.filter(name="default").update(notebook_minutes=30)
     assert "After 30 min without use" in browser.get("/notebooks").content.decode()
-    assert "NOTEBOOK_IDLE=1800\n" in JobSpec.from_json(opened(browser).spec).task_roles[0].command
+    assert "NOTEBOOK_IDLE=1800 " in JobSpec.from_json(opened(browser).spec).task_roles[0].command
     board = opened(browser, tool="tensorboard")
     assert "TB_IDLE=1800\n" in JobSpec.from_json(board.spec).task_roles[0].command
 
@@ -154,6 +154,8 @@ def test_it_ends_after_what_its_virtual_cluster_allows(browser: Browser) -> None
 def test_one_that_runs_already_is_opened_again(browser: Browser) -> None:
     make_node()
     assert opened(browser).pk == opened(browser, size="0").pk != opened(browser, folder="/shared/other").pk
+    same = {opened(browser, folder=written).pk for written in ("/shared/one", "/shared/one/", "//shared//one")}
+    assert len(same) == 1, "two of one folder would write over each other"
 
 
 def test_a_folder_with_a_quote_stays_one_word_of_the_command(browser: Browser) -> None:
@@ -161,8 +163,17 @@ def test_a_folder_with_a_quote_stays_one_word_of_the_command(browser: Browser) -
     job = opened(browser, folder="/shared/it's; rm -rf $HOME")
     command = JobSpec.from_json(job.spec).task_roles[0].command
     assert command.startswith(
-        "export NOTEBOOK_TOOL=jupyter NOTEBOOK_FOLDER='/shared/it'\"'\"'s; rm -rf $HOME' NOTEBOOK_IDLE=7200\n"
+        "export NOTEBOOK_TOOL=jupyter NOTEBOOK_FOLDER='/shared/it'\"'\"'s; rm -rf $HOME' NOTEBOOK_IDLE=7200 "
     )
+
+
+def test_a_folder_into_which_others_write_is_not_the_user_s_own(browser: Browser) -> None:
+    make_node()
+    commands = [
+        JobSpec.from_json(opened(browser, tool="code", folder=folder).spec).task_roles[0].command.splitlines()[0]
+        for folder in ("/users/alice/one", "/alice/one", "/shared/alice", "/tmp/one", "/data/one")
+    ]
+    assert [line.rpartition("NOTEBOOK_IS_OWN=")[2] for line in commands] == ["yes", "yes", "", "", ""]
 
 
 @pytest.mark.parametrize("tool", ["jupyter", "code"])

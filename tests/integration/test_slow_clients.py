@@ -24,6 +24,7 @@ from portal import asgi
 from tests.helpers import LIMIT, until
 
 GET = b"GET / HTTP/1.1\r\nHost: portal\r\n\r\n"
+LAST = GET[:-2] + b"Connection: close\r\n\r\n"
 BRIEF = 1  # seconds for a client that is to be cut off
 
 
@@ -181,6 +182,29 @@ def test_a_body_that_does_not_come_is_answered(server: tuple[str, int], monkeypa
 def test_a_body_in_chunks_arrives_whole(server: tuple[str, int]) -> None:
     head = b"POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
     assert b"6 of 6" in read(send(server, head + b"3\r\nabc\r\n3\r\ndef\r\n0\r\n\r\n"))
+
+
+@pytest.mark.parametrize("length", [f"Content-Length: {len(LAST)}", "Transfer-Encoding: chunked"])
+@pytest.mark.parametrize("before", [b"", GET])
+def test_a_body_is_not_taken_for_the_next_request(server: tuple[str, int], length: str, before: bytes) -> None:
+    head = f"POST / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n{length}\r\n\r\n".encode()
+    with send(server, before) as one:
+        answers = one.recv(65536) if before else b""
+        one.sendall(head)
+        answers += one.recv(65536)
+        with suppress(ConnectionError):
+            one.sendall(LAST)
+        answers += read(one)
+    assert answers.count(b"HTTP/1.1 200") == bool(before) and answers.count(b"HTTP/1.1 400") == 1
+    assert answers.endswith(b"without Upgrade, as HTTP/1.1.")
+
+
+def test_who_asks_for_another_protocol_and_sends_no_body_is_answered(server: tuple[str, int]) -> None:
+    more = b"Connection: Upgrade\r\nUpgrade: h2c\r\nContent-Length: 0\r\n\r\n"
+    with send(server, GET[:-2] + more) as one:
+        assert one.recv(65536).startswith(b"HTTP/1.1 200")
+        one.sendall(LAST)
+        assert read(one).startswith(b"HTTP/1.1 200")
 
 
 def test_large_answers_that_nobody_takes_are_few_and_what_is_taken_is_whole(

@@ -49,6 +49,7 @@ import hashlib, os, subprocess, sys
 from http.server import BaseHTTPRequestHandler, HTTPServer
 bind, folder = sys.argv[sys.argv.index("--bind-addr") + 1], sys.argv[-1]
 own = sys.argv[sys.argv.index("--user-data-dir") + 1]
+open(folder + "/trusts", "w").write(str("--disable-workspace-trust" in sys.argv))
 assert os.environ["HASHED_PASSWORD"] == hashlib.sha256(b"secret").hexdigest() and "CODE_TOKEN" not in os.environ
 for name in ("User/settings.json", "User/workspaceStorage/1/vscode.lock", "User/caches/a", "logs/1.log", "heartbeat"):
     os.makedirs(os.path.dirname(own + "/" + name), exist_ok=True)
@@ -119,7 +120,14 @@ class Running:
     """The program with what it said so far."""
 
     def __init__(
-        self, folder: Path, gateway: Gateway, *, idle: float, has_lab: bool = True, tool: str = "jupyter"
+        self,
+        folder: Path,
+        gateway: Gateway,
+        *,
+        idle: float,
+        has_lab: bool = True,
+        tool: str = "jupyter",
+        own: str = "yes",
     ) -> None:
         programs = folder / "bin"
         programs.mkdir()
@@ -136,6 +144,7 @@ class Running:
             "NOTEBOOK_TOOL": tool,
             "NOTEBOOK_FOLDER": "/users/alice/nb",
             "NOTEBOOK_IDLE": str(idle),
+            "NOTEBOOK_IS_OWN": own,
             "NOTEBOOK_HERE": str(self.here),
             "NOTEBOOK_PAUSE": "0.05",
             f"PAI_CONTAINER_HOST_{tool}_PORT_LIST": str(port),
@@ -214,8 +223,21 @@ def test_vs_code_is_used_while_a_program_of_it_computes_and_keeps_what_is_its_us
     until(lambda: ".code-server/extensions/one.json" in gateway.files, what="an extension is saved")
     (one.here / "busy").unlink()
     assert one.process.wait(30) == 0, "its heartbeat and its logs are no use"
+    assert gateway.files["trusts"] == b"True"
     assert (one.here / lock).exists() and not {lock, ".code-server/heartbeat"} & set(gateway.files)
     assert not [name for name in gateway.files if "/logs/" in name or "/caches/" in name]
+
+
+def test_vs_code_asks_before_it_runs_what_others_may_have_put_there_and_keeps_its_own_elsewhere(
+    run: Any, gateway: Gateway
+) -> None:
+    planted = {".code-server/extensions/evil/package.json": b"{}", ".vscode/tasks.json": b"{}"}
+    gateway.files = dict(planted)
+    one = run(idle=3600, tool="code", own="")
+    until(lambda: "trusts" in gateway.files, what="it runs, and what it made is saved")
+    assert gateway.files == {**planted, "trusts": b"False"}
+    assert (one.here.parent / ".code-server/User/settings.json").exists()
+    assert not (one.here.parent / ".code-server/extensions").exists()
 
 
 def test_what_has_no_room_is_said_and_it_does_not_end_before_it_is_saved(run: Any, gateway: Gateway) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from .errors import ClientError, NotAllowed, NotSignedIn
+from .pai_fs.kept import config_folder, keep
 
 LOGIN = "longshore login http://portal.lab:9186"
 
@@ -43,24 +44,31 @@ class PortalAccount:
 
 
 def account_file() -> Path:
-    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "longshore" / "account.json"
+    return config_folder() / "longshore" / "account.json"
 
 
 def load(url: str = "", token: str = "") -> PortalAccount:
     """What is given wins over the variables, and they over the file. A token is sent only to the portal that gave it.
     Raises ClientError."""
-    kept: dict[str, str] = {}
-    try:
-        kept = json.loads(account_file().read_text())
-    except FileNotFoundError:
-        pass
-    except (OSError, ValueError) as error:
-        raise ClientError(f"{account_file()} cannot be read ({error}). Sign in again: {LOGIN}") from None
-    given = address(url or os.environ.get("LONGSHORE_URL", "")) if url or os.environ.get("LONGSHORE_URL") else ""
+    url, token = url or os.environ.get("LONGSHORE_URL", ""), token or os.environ.get("LONGSHORE_TOKEN", "").strip()
+    given = address(url) if url else ""
+    if given and token:
+        return PortalAccount(given, token)
+    kept = _kept()
     if not given and not kept.get("url"):
         raise NotAllowed(f"Nothing says yet where the portal is: {LOGIN}, or set LONGSHORE_URL and LONGSHORE_TOKEN.")
     known = kept.get("token", "") if given in ("", kept.get("url")) else ""
-    return PortalAccount(given or kept["url"], token or os.environ.get("LONGSHORE_TOKEN", "").strip() or known)
+    return PortalAccount(given or kept["url"], token or known)
+
+
+def _kept() -> dict[str, str]:
+    try:
+        kept = json.loads(account_file().read_text())
+        return {"url": str(kept["url"]), "token": str(kept["token"])}
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ClientError(f"{account_file()} cannot be read ({error}). Sign in again: {LOGIN}") from None
 
 
 def address(text: str) -> str:
@@ -77,11 +85,5 @@ def address(text: str) -> str:
 
 
 def save(account: PortalAccount) -> Path:
-    """Keep it where only its user reads it."""
-    target = account_file()
-    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    part = target.with_suffix(f".{os.getpid()}")
-    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        json.dump(asdict(account), file)
-    part.replace(target)
-    return target
+    keep(account_file(), json.dumps(asdict(account)).encode())
+    return account_file()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -45,11 +46,16 @@ def copy(account: PortalAccount, source: str, target: str, options: CopyOptions,
         is_dir, is_there = from_.is_dir(), to.is_dir()
     is_same = from_.path.rpartition("/")[2] == to.path.rpartition("/")[2]
     contents |= bool(is_dir and is_there and is_same and not into)
+    again = "the same command again"
+    if is_dir and is_there is None and not (is_same or contents or into):  # the next would copy it into that folder
+        again = f"longshore cp {shlex.quote(f'{source}/*')} {shlex.quote(target)}"
     options = replace(options, contents=contents, into=into)
     try:
         return copied(from_, to, options, quiet=quiet)
     except PortalAway as error:
-        raise PortalAway(f"{error} The same command again goes on where it was.") from None
+        raise PortalAway(f"{error} Later {again} goes on where it was.") from None
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"{again} goes on where it was") from None
 
 
 def side(text: str, remote: Remote) -> Location:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from typing import Any, Callable
 
-from .errors import NotThere, PortalAway
+from .errors import NotThere, PortalAway, WrongConfig
 from .transport import PATIENCE, Transport, quoted
 from .words import ENDS, LogBytes, LogText
 
@@ -158,9 +158,17 @@ def shown(line: bytes) -> str:
     return (states[-1] if states else b"").decode(errors="replace")
 
 
+def expression(grep: str) -> re.Pattern[str]:
+    """Raises WrongConfig, as the portal does where it looks itself."""
+    try:
+        return re.compile(grep, re.IGNORECASE if grep == grep.lower() else 0)
+    except re.error as error:
+        raise WrongConfig(f"This is no regular expression: {error}.") from None
+
+
 def follow_lines(transport: Transport, path: str, *, grep: str = "", task: str = "") -> Iterator[LogText]:
     cutter, follower = LineCutter(), Follower(transport, path, task=task, tell=lambda _: None)
-    wanted = re.compile(grep, 0 if grep != grep.lower() else re.IGNORECASE)
+    wanted = expression(grep)
     for piece in follower.pieces():
         yield from (line for line in cutter.lines(piece) if wanted.search(line.text))
     yield from (line for line in cutter.rest() if wanted.search(line.text))

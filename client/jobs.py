@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from typing import Any, Callable, cast
 
-from .errors import NotMeant
+from .errors import NotMeant, NotThere
 from .following import follow_lines
 from .transport import Transport, quoted
 from .words import ENDS, JobLine, JobStanding, LogText
@@ -48,6 +48,15 @@ class RemoteJob:
     def state(self) -> str:
         return str(self.status()["state"])
 
+    def require_task(self, task: str) -> None:
+        """Raises NotThere for one that it has not; an empty text is any of them."""
+        if not task:
+            return
+        roles = self.detail()["taskRoles"].items()
+        tasks = [f"{role}-{each['taskIndex']}" for role, told in roles for each in told["taskStatuses"]]
+        if task not in tasks:
+            raise NotThere(f"{self.full_name} has no task {task}. It has {', '.join(tasks[:9]) or 'none yet'}.")
+
     def config(self) -> dict[str, Any]:
         """The config as it was submitted."""
         return cast("dict[str, Any]", self.ask("GET", "config"))
@@ -84,6 +93,7 @@ class RemoteJob:
     def logs(self, *, follow: bool = False, grep: str = "", task: str = "") -> Iterator[LogText]:
         """Its lines: of all tasks and attempts by time, with ``grep`` those that match (RE2). ``follow``: as they are
         written, until the job has ended; ``grep`` is an expression of Python's then. ``task``: of one alone."""
+        self.require_task(task)
         if follow:
             return follow_lines(self.transport, self.path(), grep=grep, task=task)
         return self._lines(grep, task)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import shlex
 import signal
 import threading
@@ -11,10 +12,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Any, Callable
 
 from .account import PortalAccount
-from .errors import WrongConfig
+from .errors import Taken, WrongConfig
+
+if TYPE_CHECKING:
+    from .pai_fs.remote import Remote
 
 _ODD = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -28,19 +32,30 @@ def uploaded(
     from .pai_fs.copying import CopyOptions
     from .pai_fs.places import RemotePlace
 
-    packed, remote = PackedFolder(str(folder)), remote_of(account)
+    packed, remote, above = PackedFolder(str(folder)), remote_of(account), code.rpartition("/")[0]
+    _claim(remote, above)
     try:
-        totals = copied(packed, RemotePlace(code, remote), CopyOptions(contents=True), quiet=tell is None)
+        totals = copied(packed, RemotePlace(code, remote), CopyOptions(contents=True, force=True), quiet=tell is None)
         if tell is not None:
             left = f", without {packed.left} that are left out" if packed.left else ""
             tell(f"{totals.files} files, {totals.size} bytes to store:{code}{left}")
         yield
     except BaseException:
         with in_our_words():
-            above = code.rpartition("/")[0]
             if remote.find(above):
                 remote.delete(above, recursive=True)
         raise
+
+
+def _claim(remote: Remote, above: str) -> None:
+    """Of two runs that chose the same folder at once one has it, and the other raises Taken."""
+    from .copying import in_our_words
+
+    try:
+        with in_our_words():
+            remote.create_at_once(f"{above}/.longshore", (), replace=False)
+    except Taken:
+        raise Taken(f"Another run uploads to {above} just now: say another --name, or try again.") from None
 
 
 @contextmanager
@@ -67,7 +82,8 @@ def code_folder(account: PortalAccount, folder: Path, name: str) -> str:
 
 
 def new_name(folder: Path) -> str:
-    return f"{word(folder.name)}-{time.strftime('%m%d-%H%M%S')}"
+    """With something by chance in it: several may begin in the same second."""
+    return f"{word(folder.name)}-{time.strftime('%m%d-%H%M%S')}-{secrets.token_hex(2)}"
 
 
 def config_of(

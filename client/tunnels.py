@@ -18,12 +18,13 @@ from urllib.parse import urlencode
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 
-from .errors import BY_STATUS, ClientError, NotSignedIn, PortalAway
+from .errors import BY_STATUS, ClientError, NotAllowed, NotSignedIn, PortalAway
 from .jobs import RemoteJob
 from .transport import quoted, trusted
 
 _PIECE = 1 << 16
-_FINE = 1000  # the code of a close
+# Codes of a close; those of the portal are in docs/use/terminal.md.
+_FINE, _GONE, _RESTARTS, _NOT_ALLOWED = 1000, 1006, 1012, 4003
 
 
 class BytesReader(Protocol):
@@ -40,19 +41,24 @@ async def opened(job: RemoteJob, kind: str, task: str, *below: str, **query: Any
     security: dict[str, Any] = {"ssl": trusted()} if url.startswith("wss") else {}
     headers = {"Authorization": f"Bearer {account.token}"}
     try:
-        async with connect(
-            url, additional_headers=headers, compression=None, max_size=None, proxy=None, **security
-        ) as socket:
-            yield socket
+        socket = await connect(
+            url, additional_headers=headers, compression=None, max_size=None, proxy=None, close_timeout=1, **security
+        )
     except InvalidStatus as error:
         if error.response.status_code == 401:
             raise NotSignedIn from None
         told = error.response.body.decode(errors="replace") or f"{account.url} answered {error.response.status_code}."
         raise BY_STATUS.get(error.response.status_code, ClientError)(told) from None
-    except ConnectionClosed:
-        raise
     except (OSError, WebSocketException) as error:
         raise PortalAway(f"{account.url} does not answer ({error}).") from None
+    async with socket:
+        yield socket
+
+
+def broken_off(socket: ClientConnection) -> ClientError:
+    """Why it was closed, where its task did not do it."""
+    kind = {_NOT_ALLOWED: NotAllowed, _GONE: PortalAway, _RESTARTS: PortalAway}.get(socket.close_code or 0, ClientError)
+    return kind(socket.close_reason or "The connection broke off.")
 
 
 async def carry(socket: ClientConnection, reader: BytesReader, write: Callable[[bytes], Any]) -> None:
@@ -73,7 +79,7 @@ async def carry(socket: ClientConnection, reader: BytesReader, write: Callable[[
         sending.cancel()
         await asyncio.gather(sending, return_exceptions=True)
     if socket.close_code not in (None, _FINE):
-        raise ClientError(socket.close_reason or "The connection broke off.")
+        raise broken_off(socket)
 
 
 async def forward(job: RemoteJob, task: str, port: str, local: int, tell: Callable[[str], None]) -> None:
@@ -164,7 +170,7 @@ async def terminal(job: RemoteJob, task: str, command: str, size: tuple[int, int
         finally:
             sending.cancel()
     if code is None:
-        raise ClientError(socket.close_reason or "The connection broke off.")
+        raise broken_off(socket)
     return int(code)
 
 

@@ -8,7 +8,7 @@ import sys
 import click
 
 from .. import account
-from ..errors import NotAllowed, NotSignedIn
+from ..errors import NotAllowed, NotSignedIn, WrongConfig
 from .common import as_json, client
 from .output import answer, say, table
 
@@ -41,7 +41,10 @@ def login(url: str | None, user: str | None, token: str | None) -> None:
                 raise
             raise NotAllowed(_NOBODY) from None
         body = {"username": user, "password": password, "expiration": 604_800}
-        token = str(Transport(account.PortalAccount(where)).json("POST", "/api/v1/token", body)["token"])
+        try:
+            token = str(Transport(account.PortalAccount(where)).json("POST", "/api/v1/token", body)["token"])
+        except WrongConfig as error:  # what the API says of a password
+            raise NotAllowed(str(error)) from None
     elif token == "-":  # noqa: S105 - the usual name of standard input
         token = sys.stdin.readline().strip()
     signed = account.PortalAccount(where, token)

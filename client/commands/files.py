@@ -25,10 +25,7 @@ def cp(source: str, target: str, force: bool, missing: bool, checksum: bool) -> 
     from ..pai_fs.copying import CopyOptions
 
     options = CopyOptions(force=force or missing or checksum, missing=missing or not force, checksum=checksum)
-    try:
-        done = copy(client().account, source, target, options, quiet=False)
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt("the same command again goes on where it was") from None
+    done = copy(client().account, source, target, options, quiet=False)
     say(f"copied {done.files} file{'' if done.files == 1 else 's'}, {done.size} bytes")
     if done.left_out:
         say(f"left out, as said above: {done.left_out}")

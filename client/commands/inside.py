@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from ..errors import NotThere
+from ..pai_fs.kept import keep
 from .common import client, job_argument
 from .output import say
 
@@ -50,7 +51,7 @@ def execute(job: str, task: str, command: tuple[str, ...]) -> None:
     if text and not sys.stdout.isatty():
         text = f"stty -opost -echo 2>/dev/null; {text}"  # bytes as they are
     with _raw():
-        code = asyncio.run(terminal(found, task or first_task(found), text, shutil.get_terminal_size()))
+        code = asyncio.run(terminal(found, chosen_task(found, task), text, shutil.get_terminal_size()))
     click.get_current_context().exit(code)
 
 
@@ -72,7 +73,7 @@ def forward(job: str, port: str, task: str, local: int | None) -> None:
 
     found = client().job(job)
     own = local if local is not None else int(port) if port.isdecimal() else 0
-    asyncio.run(tunnels.forward(found, task or first_task(found), port, own, say))
+    asyncio.run(tunnels.forward(found, chosen_task(found, task), port, own, say))
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
@@ -96,18 +97,23 @@ def ssh(job: str | None, task: str, configure: bool, proxy: str, arguments: tupl
         raise click.UsageError("Name a job, or say --config.")
     portal = client()
     found = portal.job(job)
-    first_task(found)  # it raises where none runs: ssh would end with 255
+    found.require_task(task)  # the three raise what ssh would end with 255 for
+    chosen_task(found, "")
+    _key_link(found)
     name = found.name if found.username == portal.username else found.full_name
     host = ".".join(filter(None, [task, name])) + _SUFFIX
     os.execvp("ssh", ["ssh", "-F", str(config), host, *arguments])
 
 
-def first_task(job: Any) -> str:
-    """Raises NotThere where none runs."""
+def chosen_task(job: Any, task: str) -> str:
+    """The first one that runs where none is named. Raises NotThere."""
+    if task:
+        job.require_task(task)
+        return task
     for role, told in job.detail()["taskRoles"].items():
-        for task in told["taskStatuses"]:
-            if task["taskState"] == "RUNNING":
-                return f"{role}-{task['taskIndex']}"
+        for each in told["taskStatuses"]:
+            if each["taskState"] == "RUNNING":
+                return f"{role}-{each['taskIndex']}"
     raise NotThere(f"No task of {job.full_name} runs: longshore why {job.name}")
 
 
@@ -119,11 +125,10 @@ def _folder() -> Path:
 
 def _written() -> Path:
     config, keys = _folder() / "ssh_config", _folder() / "keys"
-    keys.mkdir(mode=0o700, parents=True, exist_ok=True)
     root, package = Path(__file__).parents[2], (__package__ or "").partition(".")[0]
     safe = ["-P"] if sys.version_info >= (3, 11) else []
     program = shlex.join(["env", f"PYTHONPATH={root}", sys.executable, *safe, "-m", f"{package}.main"])
-    config.write_text(_CONFIG.format(suffix=_SUFFIX, program=program, keys=keys))
+    keep(config, _CONFIG.format(suffix=_SUFFIX, program=program, keys=keys).encode())
     return config
 
 
@@ -139,14 +144,17 @@ def _proxy(host: str) -> None:
     if "." in name and not _is_there(found):
         task, _, rest = name.partition(".")
         found = portal.job(rest)
-    try:
-        link = found.ask("GET", "ssh")["keyPair"]["privateKeyDirectDownloadLink"]
-    except NotThere as error:
-        raise NotThere(f"{error} Its image needs an sshd; longshore exec {found.name} needs none.") from None
+    link = _key_link(found)
     key, _ = found.transport.data("GET", link[link.index("/webhdfs/") :])
-    with os.fdopen(os.open(_folder() / "keys" / host, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(key)
-    asyncio.run(pipe(found, task or first_task(found), "ssh"))
+    keep(_folder() / "keys" / host, key)
+    asyncio.run(pipe(found, chosen_task(found, task), "ssh"))
+
+
+def _key_link(job: Any) -> str:
+    try:
+        return str(job.ask("GET", "ssh")["keyPair"]["privateKeyDirectDownloadLink"])
+    except NotThere as error:
+        raise NotThere(f"{error} Its image needs an sshd; longshore exec {job.name} needs none.") from None
 
 
 def _is_there(job: Any) -> bool:

@@ -8,6 +8,7 @@ import click
 
 from ..errors import NotAllowed
 from ..words import ENDS, shown_code
+from . import browser
 from .common import as_json, client, job_argument
 from .output import answer, coloured, lasting, moment, say, table
 
@@ -124,7 +125,7 @@ def stop(job: str, now: bool) -> None:
 def open_page(job: str, only_print: bool) -> None:
     """Open the page of a job in the browser."""
     found = client().job(job)
-    if only_print or click.launch(found.url):
+    if only_print or not browser.is_there() or click.launch(found.url):
         click.echo(found.url)
 
 

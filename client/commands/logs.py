@@ -27,6 +27,7 @@ def logs(job: str, follow: bool, grep: str, task: str, as_json: bool) -> None:
     if follow:
         from ..following import Follower
 
+        found.require_task(task)
         return follow_job(Follower(found.transport, found.path(), task=task, tell=say), grep)
     several, came = None if not task else False, False
     for line in found.logs(grep=grep, task=task):
@@ -42,13 +43,11 @@ def logs(job: str, follow: bool, grep: str, task: str, as_json: bool) -> None:
 
 def follow_job(follower: Any, grep: str = "") -> None:
     """Print the pieces of its logs as they come: those of one task byte by byte, so that a progress bar moves."""
-    import re
     import sys
 
-    from ..following import LineCutter
+    from ..following import LineCutter, expression
 
-    wanted = re.compile(grep, re.IGNORECASE if grep == grep.lower() else 0)
-    cutter = LineCutter()
+    wanted, cutter = expression(grep), LineCutter()
 
     def put(line: Any) -> None:
         if wanted.search(line.text):

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 _AMOUNTS = [
-    click.option("--gpus", default=0, help="GPUs."),
-    click.option("--cpus", default=0, help="Cores."),
+    click.option("--gpus", default=0, type=click.IntRange(0), help="GPUs."),
+    click.option("--cpus", default=0, type=click.IntRange(0), help="Cores."),
     click.option("--memory", default="", help="As 16g."),
     click.option("--vc", default="", help="Virtual cluster."),
     click.option("--image", default="", help="Docker image."),
@@ -62,12 +62,12 @@ def run(command: tuple[str, ...], folder: str, detach: bool, as_json: bool, **as
 
 
 @click.command()
-@click.argument("file", type=click.File("r", encoding="utf-8"), required=False)
+@click.argument("file", required=False)
 @click.option("--again", metavar="JOB", help="In place of a file: the config of this job, with what is given below.")
 @amounts
 @click.option("-f", "--follow", is_flag=True, help="Follow its logs, and end with its exit code.")
 @as_json
-def submit(file: Any, again: str | None, follow: bool, as_json: bool, name: str, **changed: Any) -> None:
+def submit(file: str | None, again: str | None, follow: bool, as_json: bool, name: str, **changed: Any) -> None:
     """Submit a job config; - reads standard input.
 
     longshore submit --again train-1127-0931 --memory 32g
@@ -81,9 +81,10 @@ def submit(file: Any, again: str | None, follow: bool, as_json: bool, name: str,
         if name or any(changed.values()):
             raise click.UsageError("What the file says counts: other amounts are for --again.")
         try:
-            text = file.read()
+            with click.open_file(str(file), encoding="utf-8") as opened:
+                text = opened.read()
         except UnicodeDecodeError:
-            raise WrongConfig(f"{file.name} is no text in UTF-8.") from None
+            raise WrongConfig(f"{file} is no text in UTF-8.") from None
         job = portal.submit(text)
     say(f"{job.full_name} was submitted: {job.url}")
     if follow:
@@ -112,24 +113,24 @@ def _follow(job: RemoteJob, as_json: bool) -> None:
             return _end(job, follower.status, as_json, interrupted=pressed > 1)
         except KeyboardInterrupt:
             pressed += 1
-            if pressed > 2 or not _goes_on(job, pressed):
+            try:
+                leaves = pressed > 2 or (pressed == 1 and _leaves())
+            except (KeyboardInterrupt, click.Abort):
+                pressed, leaves = 2, False
+            if leaves:
                 say(f"{job.full_name} goes on: longshore logs -f {job.name}, or longshore stop {job.name}")
                 raise
+            if pressed == 2:
+                job.stop()
+                say(f"{job.full_name} was told to stop.")
 
 
-def _goes_on(job: RemoteJob, pressed: int) -> bool:
-    """The first Ctrl-C asks, the second stops the job."""
-    try:
-        if pressed == 1:
-            say("Ctrl-C again stops the job. It runs on.")
-            if not sys.stdin.isatty():
-                return True
-            return not click.prompt("Enter follows it again, q leaves it", "", show_default=False, err=True)
-    except (KeyboardInterrupt, click.Abort):
-        pass
-    job.stop()
-    say(f"{job.full_name} was told to stop.")
-    return True
+def _leaves() -> bool:
+    """What the first Ctrl-C asks; the second stops the job, also where it is the answer."""
+    say("Ctrl-C again stops the job. It runs on.")
+    return sys.stdin.isatty() and bool(
+        click.prompt("Enter follows it again, q leaves it", "", show_default=False, err=True)
+    )
 
 
 def _end(job: RemoteJob, status: Any, as_json: bool, *, interrupted: bool = False) -> None:

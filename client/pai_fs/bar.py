@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import threading
 import time
@@ -52,8 +53,14 @@ class ProgressBar:
         bar = ("#" * round(20 * share)).ljust(20, ".")
         rate = done / 1e6 / max(seconds, 1e-3)
         line = f"{bar} {share:4.0%} {done / 1e6:.1f} of {self._total / 1e6:.1f} MB, {rate:.1f} MB/s"
-        print(f"\r{line:<70}", end="", file=sys.stderr, flush=True)
+        self._put(line)
 
     def clear(self) -> None:
         if self._shown:
-            print("\r" + " " * 70 + "\r", end="", file=sys.stderr, flush=True)
+            self._put("")
+            print("\r", end="", file=sys.stderr, flush=True)
+
+    def _put(self, line: str) -> None:
+        """One that were wider than the terminal would stay there."""
+        width = min(70, shutil.get_terminal_size().columns - 1)
+        print(f"\r{line[:width]:<{width}}", end="", file=sys.stderr, flush=True)

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import requests
 
 from .errors import Denied, PaiFsError, Unreachable, WrongUsage
+from .kept import config_folder, keep
 
 PORTAL_PORT, NAMENODE_PORT = 9186, 50070
 TOKEN_SECONDS = 7 * 24 * 3600
@@ -42,8 +43,7 @@ _NAMES = frozenset(field.name for field in fields(Config))
 
 
 def config_file() -> Path:
-    folder = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
-    return Path(os.environ.get("PAI_FS_CONFIG") or Path(folder) / "pai-fs" / "config.json")
+    return Path(os.environ.get("PAI_FS_CONFIG") or config_folder() / "pai-fs" / "config.json")
 
 
 def is_configured() -> bool:
@@ -84,7 +84,7 @@ def configure(pairs: Sequence[str]) -> Config:
         config = replace(config, **_setting(name, value))
     if not config.token and _is_portal(config):
         config = replace(config, token=_sign_in(config))
-    _save(config)
+    keep(config_file(), json.dumps(asdict(config)).encode())
     return config
 
 
@@ -114,16 +114,6 @@ def of_url(url: str, *, token: str) -> Config:
 def _of_parts(scheme: str, host: str, port: int | None) -> dict[str, Any]:
     secure = scheme == "https"
     return {"host": host, "port": port or (443 if secure else 80), "secure": secure}
-
-
-def _save(config: Config) -> None:
-    target = config_file()
-    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    part = target.with_suffix(".part")
-    part.unlink(missing_ok=True)
-    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        json.dump(asdict(config), file)
-    part.replace(target)
 
 
 def _is_portal(config: Config) -> bool:

@@ -7,7 +7,6 @@ leaves nothing.
 
 from __future__ import annotations
 
-import errno
 import os
 import time
 from collections.abc import Iterator
@@ -121,7 +120,7 @@ def _planned(source: Location, target: Location, options: CopyOptions) -> tuple[
     if options.contents and found.folders and not options.recursive:
         raise WrongUsage(f"{source.path} has folders in it, as {min(found.folders)}; use -r.")
     single = [] if kind else [_single(source, target, found, options.into)]
-    folders, jobs = _folder(source, target, options.contents, found) if kind else ([], single)
+    folders, jobs = _folder(source, target, options, found) if kind else ([], single)
     if options.missing or options.checksum:
         there = _there(jobs)
         jobs = [job for job in jobs if not _is_there(job, there, options.checksum)]
@@ -141,13 +140,14 @@ def _tell(found: FoundFiles, progress: CopyProgress) -> None:
         progress.note(f"links that are followed, so that what they lead to is copied: {found.links}")
 
 
-def _folder(source: Location, target: Location, contents: bool, found: FoundFiles) -> tuple[list[str], list[_Job]]:
+def _folder(source: Location, target: Location, how: CopyOptions, found: FoundFiles) -> tuple[list[str], list[_Job]]:
     """Folders to make, and files to copy."""
     there = target.is_dir()
     if there is False:
         raise PaiFsError(f"{target.path} is a file.")
-    base = f"{source.split()[1]}/" if there and not contents else ""
-    return [base.rstrip("/"), *(base + folder for folder in found.folders)], [
+    name = "" if how.contents or not (there or how.into) else source.split()[1]  # that of / is empty too
+    base = f"{name}/" if name else ""
+    return [name, *(base + folder for folder in found.folders)], [
         _Job(source, target, file, base + file.name) for file in found.files
     ]
 
@@ -306,7 +306,7 @@ class _Worker:
                 job.target.remove(job.part)
             raise
         except Exception as error:
-            self._is_full |= isinstance(error, NoRoom) or getattr(error, "errno", 0) in (errno.ENOSPC, errno.EDQUOT)
+            self._is_full |= isinstance(error, NoRoom)
             job.target.remove(job.part)
             if isinstance(error, ThereAlready):
                 raise ThereAlready(f"{job.there} came there meanwhile, and stays as it is; -f replaces it.") from error

@@ -205,9 +205,14 @@ class LocalSide:
 
     def add(self, name: str, pieces: Iterator[bytes]) -> None:
         """Add to its end; what arrived before a failure may stay."""
-        with self._at(name).open("ab") as file:
-            for data in pieces:
-                file.write(data)
+        try:
+            with self._at(name).open("ab") as file:
+                for data in pieces:
+                    file.write(data)
+        except OSError as error:
+            if error.filename:
+                raise
+            raise NoRoom(f"{error.strerror}.") from None  # the disk is full, or a file may not be so long
 
     def put(self, name: str, part: str, pieces: Iterator[bytes], *, replace: bool) -> None:
         """Write all of it or nothing; ``part`` is its name until then. Raises ThereAlready."""

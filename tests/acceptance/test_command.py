@@ -169,7 +169,7 @@ def test_each_wrong_address_or_token_is_a_sentence_and_a_code(laptop: Laptop, po
     assert "was revoked" in laptop.does("submit", "job.json", code=77, LONGSHORE_TOKEN=forged).stderr
     old = "e30.eyJ1c2VybmFtZSI6Im1pcmEiLCJleHAiOjF9.x"
     assert "has ended: longshore login" in laptop.does("ls", code=77, LONGSHORE_TOKEN=old).stderr
-    said = laptop.does("login", portal.url, "--user", "mira", code=65, LONGSHORE_PASSWORD="not hers").stderr
+    said = laptop.does("login", portal.url, "--user", "mira", code=77, LONGSHORE_PASSWORD="not hers").stderr
     assert "password is incorrect" in said.lower()
 
 
@@ -311,5 +311,6 @@ def test_what_does_not_fit_is_a_sentence_and_leaves_nothing(laptop: Laptop, port
     laptop.does("cp", "large", "store:/users/mira/fits")
     program = ["sh", "-c", 'ulimit -f 1000; exec "$0" cp store:/users/mira/fits here', laptop.program]
     done = subprocess.run(program, env=laptop.environment, cwd=laptop.project, capture_output=True, text=True)
-    assert done.returncode == 74 and "File too large" in done.stderr and done.stderr.count("\n") == 1
+    says = "/here could not be copied, nothing of it was kept. File too large.\n"
+    assert done.returncode == 74 and done.stderr.endswith(says) and done.stderr.count("\n") == 1
     assert not list(laptop.project.glob("*here*"))

@@ -78,6 +78,7 @@ def test_a_port_of_a_task_is_one_of_this_machine(laptop: Laptop, serving: str) -
     assert forwarding.wait(LIMIT) == 130
     assert "was given no port 22. It has: http (" in laptop.does("forward", serving, "22", code=66).stderr
     assert "not found" in laptop.does("ssh", "nowhere", code=66).stderr
+    assert "Its image needs an sshd" in laptop.does("ssh", serving, code=66).stderr
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         assert "cannot be used" in laptop.does("forward", "-l", port, serving, "http", code=1).stderr

@@ -28,8 +28,8 @@ from base.accounts import callers, tokens
 from base.models import ApiToken, AuditEvent, Ticket, User
 from client import account
 from client.commands import browser as signing_in
+from client.commands import main
 from client.errors import ClientError, PortalAway
-from client.main import main
 from client.pai_fs.remote import Remote
 from client.transport import Transport
 from jobs.models import Job

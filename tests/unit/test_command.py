@@ -12,10 +12,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from client import Client, transport
+from client.commands import main
 from client.commands.jobs import reasons
 from client.errors import PortalAway
 from client.following import Follower
-from client.main import main
 from tests.helpers import LIMIT
 
 PROGRAM = Path(__file__).resolve().parents[2] / "scripts" / "longshore"

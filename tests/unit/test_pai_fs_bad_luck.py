@@ -14,7 +14,7 @@ from client.pai_fs.config import Config, _setting
 from client.pai_fs.copying import CopyOptions, copy
 from client.pai_fs.errors import PaiFsError, WrongUsage
 from client.pai_fs.main import run
-from client.pai_fs.places import LocalSide, place
+from client.pai_fs.places import LocalSide, RemotePlace, place
 from client.pai_fs.remote import Remote
 from tests.unit.test_pai_fs import Silent, _any_sides, _own_config, take
 
@@ -125,3 +125,29 @@ def test_an_address_in_place_of_a_host_is_understood() -> None:
     assert _setting("host", "https://portal.lab") == {"host": "portal.lab", "port": 443, "secure": True}
     with pytest.raises(WrongUsage):
         _setting("host", "ftp://portal.lab")
+
+
+def test_a_folder_goes_into_a_target_with_a_slash_whether_it_is_there_or_not(tmp_path: Path) -> None:
+    Path("data").mkdir()
+    Path("data", "file").write_text("x")
+    for _ in range(2):
+        take("data", LocalSide("new/"), recursive=True, into=True, force=True)
+    assert sorted(str(path) for path in Path("new").rglob("*")) == ["new/data", "new/data/file"]
+
+
+class Root(LocalSide):
+    """Of a disk with nothing else on it."""
+
+    def split(self) -> tuple[LocalSide, str]:
+        return self, LocalSide("/").split()[1]
+
+
+@pytest.mark.parametrize("into", [False, True])
+def test_the_whole_store_goes_into_the_target_and_not_beside_it(tmp_path: Path, into: bool) -> None:
+    assert RemotePlace("/", cast(Remote, Remote(Config()))).split()[1] == LocalSide("/").split()[1] == ""
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root" / "file").write_text("x")
+    (tmp_path / "far").mkdir()
+    root, far = Root(str(tmp_path / "root")), LocalSide(str(tmp_path / "far"))
+    copy(root, far, CopyOptions(recursive=True, into=into), Notes())
+    assert os.listdir(tmp_path / "far") == ["file"]

@@ -13,6 +13,7 @@ import tempfile
 HOME_OF_TESTS = tempfile.mkdtemp(prefix="longshore-tests-")
 atexit.register(shutil.rmtree, HOME_OF_TESTS, ignore_errors=True)
 os.environ["LONGSHORE_HOME"] = HOME_OF_TESTS
+os.environ["TZ"] = "UTC"  # wherever the machine is
 os.environ.setdefault("LONGSHORE_LOG_LEVEL", "WARNING")
 if os.environ.get("DATABASE_URL") == "postgres":
     from tests.bed.postgres_bed import postgres

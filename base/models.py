@@ -97,9 +97,11 @@ class SignInRule(models.Model):
 
 
 class ApiToken(models.Model):
-    """A bearer token: clients have a JWT, the row has only the hash of its id. A token whose row is gone or revoked is
-    not valid."""
+    """A bearer token: clients have a JWT, the row has only the hash of its id. A token whose row is gone or revoked, or
+    whose parent's is, is not valid."""
 
+    # Of a delegation token: the one with which it was asked for. Null: it was asked for in a session.
+    parent = models.ForeignKey("self", models.CASCADE, null=True, related_name="children")
     user = models.ForeignKey(User, models.CASCADE, related_name="tokens")
     id_hash = models.CharField(max_length=64, unique=True)
     name = models.CharField(max_length=100, blank=True)  # empty: made for a client that signed in

@@ -31,8 +31,7 @@ _LEAST_RSA = 2048  # bits
 
 def live_tokens(user: User) -> QuerySet[ApiToken]:
     """The user's tokens that still open something, newest first."""
-    live = ApiToken.objects.filter(user=user, revoked_at=None, expires_at__gt=timezone.now())
-    return live.order_by("-created_at", "-pk")
+    return ApiToken.objects.filter(tokens.not_ended(timezone.now()), user=user).order_by("-created_at", "-pk")
 
 
 def sign_ins(user: User) -> QuerySet[ApiToken, Any]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import secrets
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import lru_cache
 
 import jwt
 from django.conf import settings
+from django.db.models import Q
 from django.utils import timezone
 
 from base.accounts.scopes import Scope, bound
@@ -38,10 +39,15 @@ def issue(user: User, seconds: int, name: str = "", client: str = "", scopes: st
     return jwt.encode(claims, settings.TOKEN_KEY, algorithm=_ALGORITHM)
 
 
+def not_ended(now: datetime) -> Q:
+    """The rows of tokens that still open something."""
+    return Q(revoked_at=None, expires_at__gt=now, parent__revoked_at=None)  # also where there is no parent
+
+
 def live(token_id: str) -> ApiToken | None:
     """The row of a valid token, with its user: not expired, not revoked, the user not disabled."""
-    rows = ApiToken.objects.select_related("user").filter(id_hash=ApiToken.hash_id(token_id), revoked_at=None)
-    row = rows.filter(expires_at__gt=timezone.now(), user__is_active=True).first()
+    rows = ApiToken.objects.select_related("user").filter(not_ended(timezone.now()), user__is_active=True)
+    row = rows.filter(id_hash=ApiToken.hash_id(token_id)).first()
     if row is not None:
         bound(row.user, row.scopes)
     return row

@@ -16,6 +16,7 @@ _SHARED: list[Any] = [
     structlog.stdlib.add_logger_name,
     structlog.processors.TimeStamper(fmt="%Y-%m-%d %H:%M:%S", utc=False),
 ]
+_REFUSED = 300  # characters of what is said of a request that was refused
 
 
 def configure(config: dict[str, Any]) -> None:
@@ -46,8 +47,17 @@ def configure(config: dict[str, Any]) -> None:
             "version": 1,
             "disable_existing_loggers": False,
             "formatters": {"line": formatter},
-            "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+            "filters": {"refused": {"()": lambda: _shortened}},
+            "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["refused"]}},
             "root": {"handlers": ["stderr"], "level": config["level"]},
             "loggers": {name: {"handlers": [], "propagate": True, **level} for name, level in quiet.items()},
         }
     )
+
+
+def _shortened(record: logging.LogRecord) -> bool:
+    """Django tells of a request that it refuses (its Host, its number of fields) as of an error of ours. Anybody can
+    send thousands of them, as long as they like, and where in the code each was refused says nothing."""
+    if record.name.startswith("django.security."):
+        record.msg, record.args, record.exc_info = record.getMessage()[:_REFUSED], None, None
+    return True

@@ -11,6 +11,7 @@ from jobs.models.notices import (
     NoticeDelivery,
     NoticeRow,
     NoticeRule,
+    NoticeTry,
     QuietHours,
     RefusedAddress,
 )
@@ -31,6 +32,7 @@ __all__ = [
     "NoticeDelivery",
     "NoticeRow",
     "NoticeRule",
+    "NoticeTry",
     "PastUse",
     "Prediction",
     "QuietHours",

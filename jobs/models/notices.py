@@ -178,3 +178,11 @@ class NoticeDelivery(models.Model):
 
     def __str__(self) -> str:
         return self.uid
+
+
+class NoticeTry(models.Model):
+    """That something was sent for a user, or a virtual cluster, for the limit of a minute. It outlives the channel."""
+
+    user = models.ForeignKey(User, models.CASCADE, null=True, related_name="+", db_index=False)
+    vc = models.CharField(max_length=64, blank=True)
+    at = models.DateTimeField(db_index=True)

@@ -20,7 +20,7 @@ from django.utils import timezone
 from base.core.threads import KeptThread
 from base.hosts import predecessor
 from base.wakes import wake
-from jobs.models import NoticeRow
+from jobs.models import NoticeRow, NoticeTry
 from jobs.notices import conditions, send, tell
 
 log = structlog.get_logger()
@@ -97,7 +97,8 @@ class NoticeWorker:
 
 
 def purge() -> None:
-    """Delete notices that are older than LONGSHORE_NOTICE_DAYS, with their deliveries."""
+    """Delete notices that are older than LONGSHORE_NOTICE_DAYS, with their deliveries, and what no limit counts."""
+    NoticeTry.objects.filter(at__lt=timezone.now() - tell.MINUTE).delete()
     old = timezone.now() - timedelta(days=settings.NOTICE_DAYS)
     while NoticeRow.objects.filter(pk__in=NoticeRow.objects.filter(at__lt=old).values("pk")[:_PURGED_AT_ONCE]).delete()[
         0

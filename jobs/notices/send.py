@@ -11,7 +11,6 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import uuid4
 
 import structlog
@@ -21,7 +20,7 @@ from django.utils import timezone
 
 from base.core.bulk import first_where
 from base.core.values import milliseconds
-from jobs.models import Attempt, NoticeChannel, NoticeDelivery, NoticeRow
+from jobs.models import Attempt, NoticeChannel, NoticeDelivery, NoticeRow, NoticeTry
 from jobs.notices import consent, tell
 from jobs.notices.channels.ways import WAYS
 from jobs.notices.message import may_be_told, messages
@@ -37,6 +36,7 @@ MOST_TRIES = len(PAUSES) + 1
 A_DAY = timedelta(days=1)
 MOST_A_MINUTE = 30  # tries of one user, or one virtual cluster
 TURN = 20.0  # seconds after which a channel gives others a turn
+_EARLIER = 30  # tries of one delivery that the page of calls tells
 FEW, MOST_TOGETHER = 3, 100  # notices that are due at once: more than the first go as one message
 _ALONE = ("test", "digest", consent.KIND)
 _MINUTE = timedelta(minutes=1)
@@ -118,17 +118,10 @@ def _next(channel_id: int) -> NoticeDelivery | None:
     channel = delivery.channel
     if channel.rests_until and channel.rests_until > now:
         return None
-    whose = {"channel__user": channel.user_id} if channel.user_id else {"channel__vc": channel.vc}
-    if _tries_since(now - _MINUTE, whose) >= MOST_A_MINUTE:
+    if NoticeTry.objects.filter(user=channel.user_id, vc=channel.vc, at__gt=now - _MINUTE).count() >= MOST_A_MINUTE:
         waiting.update(due_at=now + _MINUTE, answer=f"held back: {MOST_A_MINUTE} were sent within a minute")
         return None
     return delivery
-
-
-def _tries_since(at: datetime, whose: dict[str, Any]) -> int:
-    """Also of those that somebody sends again and again."""
-    lately = NoticeDelivery.objects.filter(**whose, sent_at__gt=at).values_list("earlier", flat=True)
-    return sum(1 + sum(each > milliseconds(at) for each, _ in earlier) for earlier in lately)
 
 
 def _send(delivery: NoticeDelivery) -> bool:
@@ -180,7 +173,8 @@ def _note_failure(delivery: NoticeDelivery, error: SendError, began: datetime) -
 def _note(delivery: NoticeDelivery, answer: SendAnswer, began: datetime, **values: object) -> None:
     earlier = delivery.earlier
     if delivery.sent_at is not None:
-        earlier = [*earlier, [milliseconds(delivery.sent_at), delivery.answer]][-MOST_A_MINUTE:]
+        earlier = [*earlier, [milliseconds(delivery.sent_at), delivery.answer]][-_EARLIER:]
+    NoticeTry.objects.create(user=delivery.channel.user, vc=delivery.channel.vc, at=began)
     _open(delivery).update(
         tries=delivery.tries + 1,
         sent_at=began,

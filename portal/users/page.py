@@ -9,8 +9,8 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from django.db.models import Count, Max, Q, QuerySet
-from django.utils import timezone
 
+from base.accounts.services import live_tokens
 from base.core import words
 from base.core.errors import MissingUser
 from base.core.signals import NO_JOBS, LiveJobs, about_jobs
@@ -119,7 +119,7 @@ def edited(username: str) -> Edited:
     record = load_user(username)
     if record is None:
         raise MissingUser(f"There is no user {username}.")
-    tokens = ApiToken.objects.filter(user=record.user, revoked_at=None, expires_at__gt=timezone.now()).count()
+    tokens = live_tokens(record.user).count()
     groups = tuple(name for name in record.groups if name not in record.vcs)
     return Edited(_rows([record.user])[0], about_jobs().count_ended(username), tokens, groups, record.priorities)
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 import tarfile
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
+from functools import partial
 from threading import BoundedSemaphore, Lock, Thread
 from typing import Any, BinaryIO
 
@@ -21,15 +21,19 @@ from base.core.errors import BadRequest, LongshoreError, TooManyAtOnce
 from base.files.store_actor import inside
 from base.serving.places import Places
 from portal.webhdfs.call import Call
+from portal.webhdfs.writers import Writers
 
 MOST = 10_000  # files and folders of one tar
 LARGEST = 10 << 30  # bytes of their contents
 AT_ONCE = 4  # tars in each web process
-THREADS = 32  # files of one tar that are written at once: on HDFS nearly all of their time is waiting
+# Files of all tars together that are written at once. On HDFS nearly all of their time is waiting, but what is left of
+# it keeps pages waiting, which other threads of this process make.
+THREADS = 16
+AHEAD = 2 * THREADS  # files of one tar in memory
 _SMALL = 256 << 10  # bytes: a larger file is written while it comes, and the next ones wait for it
 _NAMES = 64 << 10  # bytes that may say what a file is called
 _PIECE = 1 << 18
-_places = Places(AT_ONCE)
+_places, _writers = Places(AT_ONCE), Writers(THREADS)
 log = structlog.get_logger()
 
 
@@ -48,7 +52,7 @@ class Unpacking:
         self._size = 0
         self._fault: LongshoreError | None = None
         self._lock = Lock()
-        self._under_way = BoundedSemaphore(2 * THREADS)  # files in memory
+        self._under_way = BoundedSemaphore(AHEAD)
         self._pipe: BinaryIO | None = None
 
     def add(self, piece: bytes) -> None:
@@ -102,19 +106,22 @@ class Unpacking:
 
     def _read(self, pipe: BinaryIO) -> None:
         try:
-            with closing(pipe), ThreadPoolExecutor(THREADS, thread_name_prefix="unpack") as pool:
+            with closing(pipe):
                 source = _Source(pipe)
                 try:
                     for info in _members(source):
-                        self._take(info, source, pool)
+                        self._take(info, source)
                         if self._fault is not None:
                             return
                 except (tarfile.TarError, ValueError, RecursionError, OverflowError) as error:
                     raise BadRequest(f"The body is no whole tar: {error}.") from None
+                finally:
+                    for _ in range(AHEAD):  # until none is under way: what came before a fault is written
+                        self._under_way.acquire()
         except Exception as error:
             self._fail(error)
 
-    def _take(self, info: tarfile.TarInfo, source: _Source, pool: ThreadPoolExecutor) -> None:
+    def _take(self, info: tarfile.TarInfo, source: _Source) -> None:
         name = "/".join(part for part in info.name.split("/") if part not in ("", "."))
         path = inside(self._folder, name)
         if not info.isdir() and (not info.isreg() or info.issparse() or info.size < 0 or not name):
@@ -134,8 +141,9 @@ class Unpacking:
         if info.size > _SMALL:
             self._write(name, path, source.data(info.size), mode)
             return
+        content = b"".join(source.data(info.size))
         self._under_way.acquire()
-        pool.submit(self._write_small, name, path, b"".join(source.data(info.size)), mode)
+        _writers.submit(self._user, partial(self._write_small, name, path, content, mode))
 
     def _write_small(self, name: str, path: str, content: bytes, mode: int) -> None:
         try:

@@ -3,6 +3,7 @@ its config. Each part of that has a name of its own here, so what is told is see
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -16,10 +17,11 @@ from rest_framework.test import APIClient
 from base.models import User
 from clusters.appointments import services as appointments
 from clusters.engines import schemes
-from clusters.models import VcGrant, VirtualCluster
+from clusters.engines.image_names import canonical
+from clusters.models import Node, VcGrant, VirtualCluster
 from jobs.history.ledger import as_read
 from jobs.logs.follow import hub
-from jobs.models import Attempt, Event, Job
+from jobs.models import Attempt, Event, Job, Template
 from jobs.planning.exits import OTHER
 from tests.api.test_privacy import FAILED, RETRIED, addresses, by_api
 from tests.builders import make_job
@@ -219,3 +221,26 @@ def test_the_number_of_another_s_job_is_for_those_who_may_read_that_job(
             assert event["data"]["room"]
             has[who.username] = key in event["data"]
         assert has == {owner.username: False, admin.username: True}
+
+
+def test_the_new_job_page_suggests_nothing_of_others(
+    settings: Any, tmp_path: Path, browse: Browse, job: Job, alice: User, bob: User
+) -> None:
+    theirs = VirtualCluster.objects.create(name="qqtheirs", capacity=10, max_capacity=10)
+    VcGrant.objects.create(vc=theirs, username="alice")
+    Template.objects.create(user=alice, vc="qqtheirs", name="qqtemplate", config="{}", changed_at=timezone.now())
+    Node.objects.update(images=[canonical("hub/qqimage")], images_at=timezone.now())
+    config = {"jobName": "hello", "image": "bash", "dataDir": "/users/alice/qqdata", "codeDir": "/users/alice/qqcode"}
+    role = {"name": "main", "taskNumber": 1, "cpuNumber": 1, "memoryMB": 100, "gpuNumber": 3, "command": "true"}
+    form = {"config": json.dumps({**config, "taskRoles": [role]}), "role": "0"}
+
+    def suggested(who: User) -> set[str]:
+        shown = [browse(who).get(each) for each in ("/submit", "/submit/images", "/notebooks")]
+        shown += [browse(who).post(each, form) for each in ("/submit/check", "/submit/sizes")]
+        assert [each.status_code for each in shown] == [200] * 5
+        return set(re.findall("qq[a-z]+", "".join(each.content.decode() for each in shown)))
+
+    assert suggested(alice) == {"qqimage", "qqtheirs", "qqtemplate"}
+    assert suggested(bob) == set()
+    settings.JOB_PRIVACY = "open"
+    assert suggested(bob) == {"qqimage"}

@@ -129,3 +129,9 @@ def test_checksums_take_no_more_than_a_user_s_share_of_the_cpu(
     assert refused(again) == (429, "RetriableException") and int(again.headers["Retry-After"]) > 0
     assert ask(bob, "GET", "/shared/a", "GETFILECHECKSUM").status == 200
     budget.forget()
+
+
+def test_one_delegation_token_too_many_is_refused_with_what_to_do(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delegation, "MOST", 0)
+    answer = ask(alice, "GET", "/", "GETDELEGATIONTOKEN")
+    assert refused(answer) == (403, "IOException") and b"Cancel some with CANCELDELEGATIONTOKEN" in content(answer)

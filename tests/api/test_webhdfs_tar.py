@@ -7,6 +7,7 @@ import io
 import json
 import os
 import tarfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -26,7 +27,10 @@ from base.serving.places import Places
 from portal.webhdfs import app, unpacking
 from portal.webhdfs.messages import Answer, Request
 from portal.webhdfs.operations import respond
+from portal.webhdfs.writers import Writers
 from tests.api.test_webhdfs import ask, content, refused, value
+from tests.helpers import until
+from tests.limits import LIMIT
 
 pytestmark = pytest.mark.django_db
 CODE = {"train.py": b"print(1)\n", "data/ü 100%.csv": b"a,b\n", "data/empty": b"", "big": os.urandom(600_000)}
@@ -186,12 +190,12 @@ class Memory:
 
     def mkdirs(self, path: str, **more: Any) -> None: ...
 
-    def call(self) -> Any:
+    def call(self, user: str = "alice") -> Any:
         class Limitless:
-            store, path, name = self, "/users/alice/code", "alice"
+            store, path, name = self, f"/users/{user}/code", user
 
             def owner_for(self, path: str) -> str:
-                return "alice"
+                return user
 
             class writes:
                 @staticmethod
@@ -264,6 +268,85 @@ def test_only_so_many_at_once_and_each_that_ends_makes_room(alice: User, monkeyp
     first.drop()
     first.drop()
     assert unpack(alice, "/users/alice/code", tar({"a": b"x"})).status == 200
+
+
+def test_who_keeps_their_places_keeps_nobody_else_out(alice: User, bob: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unpacking, "_places", Places(unpacking.AT_ONCE))
+    kept = [ask_into(alice, f"/users/alice/{number}").into for number in range(unpacking.AT_ONCE // 2)]
+    for into in kept:
+        assert into is not None
+        into.add(b"x" * 512)
+    assert unpack(alice, "/users/alice/more", tar({"a": b"x"})).status == 503
+    assert unpack(bob, "/users/bob/code", tar({"a": b"x"})).status == 200
+    for into in kept:
+        assert into is not None
+        into.drop()
+    assert unpack(alice, "/users/alice/more", tar({"a": b"x"})).status == 200
+
+
+class Slow(Memory):
+    """A store that says when a file comes, and takes none before it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.opened, self.lock = threading.Event(), threading.Lock()
+        self.came: list[str] = []  # whose
+        self.under_way = self.most = 0
+
+    def write(self, path: str, chunks: Iterator[bytes], **more: Any) -> int:
+        with self.lock:
+            self.came.append(path.split("/")[2])
+            self.under_way += 1
+            self.most = max(self.most, self.under_way)
+        assert self.opened.wait(LIMIT)
+        with self.lock:
+            self.under_way -= 1
+        return super().write(path, chunks, **more)
+
+
+def begun(store: Memory, user: str, files: int) -> unpacking.Unpacking:
+    """A tar of so many files, all of which have been sent."""
+    into = unpacking.Unpacking(store.call(user), 0, overwrite=True)
+    into.add(tar({f"{number}": b"x" for number in range(files)}))
+    return into
+
+
+def ended(store: Slow, *tars: unpacking.Unpacking) -> None:
+    store.opened.set()
+    for into in tars:
+        into.keep()
+        into.drop()
+
+
+def waiting(user: str) -> int:
+    """How many of their files wait for a thread."""
+    return len(unpacking._writers._waiting.get(user, ()))
+
+
+def test_all_tars_share_a_few_threads() -> None:
+    store, users, before = Slow(), ("alice", "bob", "carol"), set(threading.enumerate())
+    tars = [begun(store, user, 40) for user in users]
+    try:
+        until(lambda: sum(map(waiting, users)) == 3 * unpacking.AHEAD - unpacking.THREADS)
+        new = [each for each in set(threading.enumerate()) - before if each.name.startswith("unpack")]
+        assert len(new) <= unpacking.THREADS + len(tars)
+    finally:
+        ended(store, *tars)
+    assert store.most == unpacking.THREADS and len(store.files) == 3 * 40
+    assert not [each for each in new if each.is_alive() and each.name == "unpack"], "each reader ends with its tar"
+
+
+def test_a_user_waits_for_one_file_of_another_not_for_a_tar(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unpacking, "_writers", Writers(1))
+    store = Slow()
+    tars = [begun(store, "alice", 10)]
+    try:
+        until(lambda: waiting("alice") == 9)
+        tars.append(begun(store, "bob", 3))
+        until(lambda: waiting("bob") == 3)
+    finally:
+        ended(store, *tars)
+    assert store.came == ["alice", *["alice", "bob"] * 3, *["alice"] * 6]
 
 
 def test_what_breaks_off_leaves_whole_files_alone(alice: User) -> None:

@@ -11,9 +11,11 @@ from django.conf import settings
 from django.test import Client
 from django.utils import timezone
 
+from base.accounts import services as accounts
 from base.accounts import tokens
+from base.core.errors import Conflict
 from base.files.store import delegation
-from base.models import User
+from base.models import ApiToken, User
 from clusters.users import services as users
 from jobs.models import Attempt, Job
 from tests.submitting import submitted
@@ -95,6 +97,58 @@ def test_a_token_is_cancelled_by_its_user_alone(mira: User) -> None:
     assert not delegation.cancel(token, other) and delegation.renew(token, other) is None
     assert delegation.cancel(token, mira)
     assert delegation.read(token) is None and not delegation.cancel(token, mira)
+
+
+def asked_by(user: User, **options: str) -> tuple[ApiToken, str]:
+    """An API token of the user, and the token that was asked for with it."""
+    asker = tokens.user_of(tokens.issue(user, 3600, **options))
+    assert asker is not None
+    return ApiToken.objects.get(client="", revoked_at=None), delegation.grant(asker)
+
+
+def revoked_by_itself(row: ApiToken) -> None:
+    assert accounts.revoke_token(row.user, row.pk)
+
+
+def of_its_client(row: ApiToken) -> None:
+    assert accounts.revoke_sign_ins(row.user, row.client) == 1
+
+
+@pytest.mark.parametrize("revoke", [revoked_by_itself, of_its_client, ApiToken.delete])
+def test_a_token_ends_with_the_api_token_that_asked_for_it(mira: User, revoke: Callable[[ApiToken], object]) -> None:
+    other, (parent, token) = delegation.grant(mira), asked_by(mira)
+    assert accounts.live_tokens(mira).count() == 3
+    revoke(parent)
+    assert delegation.read(token) is None and delegation.renew(token, mira) is None
+    assert not delegation.cancel(token, mira)
+    assert delegation.read(other) and accounts.live_tokens(mira).count() == 1, "one of a session has no parent"
+
+
+def test_a_token_holds_no_longer_than_the_api_token_that_asked_for_it(
+    mira: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parent, token = asked_by(mira)
+    assert delegation.renew(token, mira) == parent.expires_at
+    monkeypatch.setattr(timezone, "now", lambda: parent.expires_at)
+    assert delegation.read(token) is None and delegation.renew(token, mira) is None
+
+
+def ended_by_time(token: str, user: User) -> None:
+    user.tokens.update(expires_at=timezone.now())
+
+
+@pytest.mark.parametrize("end", [delegation.cancel, ended_by_time])
+def test_a_user_has_so_many_tokens_and_those_that_have_ended_do_not_count(
+    mira: User, end: Callable[[str, User], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delegation, "MOST", 2)
+    first, _ = delegation.grant(mira), delegation.grant(mira)
+    with pytest.raises(Conflict, match="Cancel some with CANCELDELEGATIONTOKEN, or revoke all of WebHDFS"):
+        delegation.grant(mira)
+    assert delegation.grant(User.objects.create_user("other", "a long secret")) and delegation.read(first)
+    end(first, mira)
+    assert delegation.read(delegation.grant(mira))
+    assert not mira.tokens.exclude(tokens.not_ended(timezone.now())).exists(), "their rows go"
 
 
 def test_a_token_of_files_signs_nobody_in(mira: User) -> None:

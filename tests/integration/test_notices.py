@@ -18,7 +18,7 @@ from base.hosts import predecessor
 from base.models import User
 from clusters.models import VirtualCluster
 from jobs import services as job_services
-from jobs.models import Attempt, Event, NoticeChannel, NoticeCursor, NoticeDelivery, NoticeRow, NoticeRule
+from jobs.models import Attempt, Event, NoticeChannel, NoticeCursor, NoticeDelivery, NoticeRow, NoticeRule, NoticeTry
 from jobs.notices import message, post, send, services, targets, tell
 from jobs.notices.channels import webhook
 from jobs.notices.run import NoticeWorker, purge
@@ -305,6 +305,26 @@ def test_one_that_is_sent_again_and_again_counts_each_time(alice: User, monkeypa
             send_all()
             services.send_again(ChannelOwner(alice), deliveries()[0].uid)
         assert len(hook.got) == 4
+
+
+def test_a_channel_that_is_deleted_and_made_again_has_sent_what_it_has_sent(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(send, "MOST_A_MINUTE", 3)
+    with receiver() as hook:
+        for _ in range(3):
+            channel(alice, hook.url)
+            told(alice, 2)
+            send_all()
+            services.delete_channel(ChannelOwner(alice), "hook")
+        assert len(hook.got) == 3
+        NoticeTry.objects.update(at=timezone.now() - send._MINUTE)
+        channel(alice, hook.url)
+        told(alice, 1)
+        send_all()
+        assert len(hook.got) == 4
+    purge()
+    assert NoticeTry.objects.count() == 1
 
 
 def test_of_two_workers_one_sends(alice: User) -> None:

@@ -10,6 +10,7 @@ from django.conf import settings
 
 from base.accounts import budget, services
 from base.accounts.providers import config
+from base.files.store import delegation
 from clusters.nodes import snapshots
 from clusters.placement.shares import USUAL_GRACE
 from clusters.users import entry_rules
@@ -50,6 +51,7 @@ ROWS = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|", (USE / "limits.md").read_te
         ("wrong passwords", (settings.AXES_FAILURE_LIMIT,)),
         ("hours until who came", (HOURS,)),
         ("API tokens", (services.MOST_TOKENS, services.MOST_TOKEN_DAYS)),
+        ("delegation tokens", (delegation.MOST,)),
         ("public ssh keys", (services.MOST_KEYS,)),
         ("terminals at once", (settings.TERMINALS,)),
         ("connections to ports", (tunnel.MOST,)),

@@ -1,8 +1,9 @@
 """Signed tokens for the ``delegation=`` parameter of WebHDFS, for programs that can only open an address.
 
 A token for all that its user may do has a row, as API tokens have: it holds for a day, can be renewed for up to seven
-days, as with HDFS, and ends when it is cancelled or when the user gets a new password. A token for one thing is only
-signed; it holds for its time, unless the user gets a new password.
+days, as with HDFS, and ends when it is cancelled, when the user gets a new password, or with its parent, the API token
+with which it was asked for. A token for one thing is only signed; it holds for its time, unless the user gets a new
+password.
 
 A token names its user, when it expires and, if it is for one thing, the path and the operations. The token of a job has
 no date: it holds while the attempt lives whose containers have it, and it never has an admin's rights. So somebody who
@@ -19,17 +20,24 @@ from datetime import datetime, timedelta
 
 import jwt
 from django.conf import settings
+from django.db import transaction
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
 from base.accounts import tokens
 from base.core.bulk import one_row
+from base.core.errors import Conflict
 from base.core.signals import about_jobs
 from base.models import ApiToken, User
 
 RENEWED, LONGEST = timedelta(days=1), timedelta(days=7)  # as HDFS has them
 NAME = "WebHDFS"  # of the client among the API tokens, where its user can revoke it
+MOST = 1000  # of one user that have not ended
 
+_TOO_MANY = (
+    f"Nobody has more than {MOST:,} delegation tokens at once. Cancel some with CANCELDELEGATIONTOKEN, or revoke all "
+    f"of {NAME} on the page API tokens, and keep one for several calls: it holds for a day."
+)
 _ALGORITHM = "HS256"
 _AUDIENCE = "webhdfs"
 
@@ -63,12 +71,22 @@ def issue(username: str, *, seconds: int, path: str = "", ops: Iterable[str] = (
 
 
 def grant(user: User) -> str:
-    """A token for all that the user may do. It holds for the time RENEWED."""
-    now = timezone.now().replace(microsecond=0)
+    """A token for all that the user may do. It holds for the time RENEWED, and no longer than the token by which they
+    came (base.accounts.tokens.user_of). Conflict for one too many."""
+    now = timezone.now()
     token_id = secrets.token_urlsafe(24)
-    scopes = " ".join(sorted(user.scopes or ()))  # those of the token that asks for this one
-    row = {"id_hash": ApiToken.hash_id(token_id), "client": NAME, "scopes": scopes, "expires_at": now + RENEWED}
-    ApiToken.objects.create(user=user, **row)
+    scopes = " ".join(sorted(user.scopes or ()))  # those of its parent
+    row = ApiToken(user=user, id_hash=ApiToken.hash_id(token_id), client=NAME, scopes=scopes, created_at=now)
+    row.parent_id = getattr(user, "token", None)
+    row.expires_at = _end(row)
+    with transaction.atomic():
+        User.objects.select_for_update().get(pk=user.pk)  # lets two calls take turns, so that the limit holds
+        mine = ApiToken.objects.filter(user=user, client=NAME)
+        live = mine.filter(tokens.not_ended(now))
+        mine.exclude(pk__in=live.values("pk")).delete()  # else who cancels and asks again and again has ever more rows
+        if live.count() >= MOST:
+            raise Conflict(_TOO_MANY)
+        row.save()
     return _sign(user.username, {"exp": int((now + LONGEST).timestamp()), "jti": token_id})
 
 
@@ -77,7 +95,7 @@ def renew(token: str, user: User) -> datetime | None:
     row = _row(token, user)
     if row is None:
         return None
-    row.expires_at = min(timezone.now() + RENEWED, row.created_at + LONGEST)
+    row.expires_at = _end(row)
     row.save(update_fields=["expires_at"])
     return row.expires_at
 
@@ -116,6 +134,12 @@ def _row(token: str, user: User) -> ApiToken | None:
     delegation = read(token)
     row = tokens.live(delegation.token_id) if delegation and delegation.token_id else None
     return row if row and row.user_id == user.pk else None
+
+
+def _end(row: ApiToken) -> datetime:
+    """Until when it holds that is granted or renewed now."""
+    ends = (timezone.now() + RENEWED, row.created_at + LONGEST)
+    return min(*ends, row.parent.expires_at) if row.parent else min(ends)
 
 
 def _session(user: User) -> str:

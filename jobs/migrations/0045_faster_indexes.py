@@ -17,7 +17,7 @@ def _index(name: str, *states: str, **more: bool) -> list[migrations.operations.
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("jobs", "0043_address_consent"),
+        ("jobs", "0044_notice_tries"),
     ]
 
     operations = [

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery, Value
 
 from base.core.bulk import all_values, chunks, columns_of, first_where, found, made_of
 from base.core.errors import NoJob
@@ -142,13 +142,15 @@ def count_by_state(which: JobFilter = JobFilter()) -> dict[str, int]:
     jobs is up to ENDED_FOR seconds old."""
     which = replace(which, state="", folded=False)
     ended, jobs = _ended_lately(which), _filtered(which).order_by()
-    if ended is None:  # by their state alone, as they lie in the index: by both they would be sorted
-        ended = dict(jobs.filter(state__in=JOB_END_STATES).values_list("state").annotate(number=Count("*")))
-        _remember_ended(which, ended)
-    counts = dict.fromkeys([*(state.value for state in JobState), STOPPING], 0) | ended
-    live = jobs.filter(state__in=LIVE).values_list("state", "execution").annotate(number=Count("*"))
-    for state, execution, number in live:
+    rows = jobs.filter(state__in=LIVE).values_list("state", "execution").annotate(number=Count("*"))
+    if ended is None:  # those by their state alone, as they lie in the index: by both they would be sorted
+        alike = jobs.filter(state__in=JOB_END_STATES).annotate(any=Value("")).values_list("state", "any")
+        rows = rows.union(alike.annotate(number=Count("*")), all=True)
+    counts = dict.fromkeys([*(state.value for state in JobState), STOPPING], 0) | (ended or {})
+    for state, execution, number in rows:
         counts[STOPPING if execution == Job.Execution.STOP else state] += number
+    if ended is None:
+        _remember_ended(which, {state: number for state, number in counts.items() if state in JOB_END_STATES})
     return counts
 
 

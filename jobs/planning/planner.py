@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache, partial
 
 from base.core import words
@@ -24,7 +24,7 @@ from jobs.planning.queue.idling.after import idled_after
 from jobs.planning.queue.lines import Queue
 from jobs.planning.queue.reclaim import own_nodes
 from jobs.planning.queue.scene import Runner, Scene
-from jobs.planning.queue.unchanged import UnchangedTurns, interval_start, pauses, unchanged_turns
+from jobs.planning.queue.unchanged import INTERVAL, UnchangedTurns, interval_start, pauses, unchanged_turns
 from jobs.planning.settle import is_claimed
 from jobs.planning.starts import limit_starts
 from jobs.planning.turns import Move, Turn, turns_in
@@ -40,11 +40,12 @@ def plan(
     before: UnchangedTurns | None = None,
     paces: Mapping[str, Pace] = NO_PACES,
     standing: Standing | None = None,
+    hold: timedelta = INTERVAL,
 ) -> Plan:
     """Plan what should change in this world. ``before`` is what the last plan says of its turns: they are not worked
-    out again while they hold; ``paces`` are those of the last plan, and ``standing``, which is brought up to date, is
-    what was found out for it. The plan is the same without it. Raises nothing for a single bad job: that one is
-    parked."""
+    out again while they hold, which is ``hold`` at most; ``paces`` are those of the last plan, and ``standing``, which
+    is brought up to date, is what was found out for it. The plan is the same without it. Raises nothing for a single
+    bad job: that one is parked."""
     standing = standing or Standing()
     made = Plan(purge=list(world.purgeable[:MOST_SETTLED]))
     busy = standing.update(world)
@@ -54,7 +55,7 @@ def plan(
     made.look = nodes_to_relist(world, busy)
     plan_leftovers(world, standing.names, standing.others, made)
     made.quarantine, made.to_write = dict(standing.quarantine), standing.to_write
-    _take_turns(world, standing, made, before)
+    _take_turns(world, standing, made, before, hold)
     limit_starts(world, busy, made, paces)
     made.again_at = _again_at(world, standing.ends, busy)
     return made
@@ -83,7 +84,7 @@ def _settle_all(world: World, nodes: Collection[str], busy: Sequence[LiveJob], m
             settled += len(job_plan.changes) + len(job_plan.noted) + (not goes_on)
 
 
-def _take_turns(world: World, standing: Standing, made: Plan, before: UnchangedTurns | None) -> None:
+def _take_turns(world: World, standing: Standing, made: Plan, before: UnchangedTurns | None, hold: timedelta) -> None:
     """End the waiting jobs that will never start, and place those whose turn it is."""
     seen = scene(world, standing.offered, cache(partial(standing.runners, world)))
     basis = _basis(world, seen, standing.running)
@@ -103,7 +104,7 @@ def _take_turns(world: World, standing: Standing, made: Plan, before: UnchangedT
     acts = _place_all(world, queue, made)
     queue.lines.clear()  # each of them has the queue: without that it would need the garbage collector
     if not acts and len(made.jobs) == planned:
-        made.unchanged = unchanged_turns(basis, world.waiting, world.rests, world.now)
+        made.unchanged = unchanged_turns(basis, world.waiting, world.rests, world.now, hold)
 
 
 def _place_all(world: World, queue: Queue[JobView], made: Plan) -> bool:

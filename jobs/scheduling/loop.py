@@ -12,7 +12,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import structlog
 from django.db import DatabaseError, close_old_connections
@@ -20,14 +20,13 @@ from django.utils import timezone
 
 from base.accounts import expiry
 from base.core import clock
-from base.core.bulk import update_rows
 from base.core.threads import KeptThread
 from base.hosts import predecessor, this_host
 from base.wakes import processes, wake
 from base.wakes.lease import RENEW, Fenced, Lease
 from clusters.engines import schemes
 from clusters.engines.runtime import Look
-from clusters.engines.watch import Watched, Watchers, unseen
+from clusters.engines.watch import Watched, Watchers
 from clusters.models import Node
 from clusters.nodes import survey
 from clusters.nodes.kubernetes.watch import Clusters
@@ -37,18 +36,18 @@ from jobs.history import holdings
 from jobs.models import Event
 from jobs.planning.live import Standing
 from jobs.planning.planner import plan
-from jobs.planning.queue.unchanged import UnchangedTurns
+from jobs.planning.queue.unchanged import INTERVAL, UnchangedTurns, hold_for
 from jobs.scheduling import invariants, orders, rests
 from jobs.scheduling.apply import apply
+from jobs.scheduling.health import NodeHealth
 from jobs.scheduling.load import WorldLoader
 
 log = structlog.get_logger()
 
 SAFETY_POLL = 5.0  # seconds: a lost wake-up costs no more
-SEEN_EVERY = timedelta(seconds=15)  # how often a node's last_seen_at is written when nothing else changed
 ROUTINE_EVERY = 15.0  # seconds
 IMAGES_EVERY = 5.0  # seconds at least between two orders to list images: an engine may get many in a row
-FORECAST_EVERY = 60.0
+FORECAST_EVERY, FORECAST_STILL = 60.0, 300.0  # the second where all that the turns go by is as it was
 GARBAGE = (300_000, 20, 20)  # for gc: the many values of a pass live either for a moment or for hours
 COLLECT_EVERY = 600.0
 MANY_KEPT = 10_000  # objects of a pass that stay, and that gc need not look at: it leaves nothing that only gc can free
@@ -57,7 +56,6 @@ CLOSE = 0.05  # seconds: passes that follow each other sooner are crowded, and r
 KEEP_EVERY = 1.0  # seconds between two looks at the threads of the watchers
 BLIND = 3.0  # seconds for which a scheduler that reaches no node at all keeps the lease, where there are other hosts
 STEP_BACK = 30.0  # seconds for which it leaves the lease to others then
-_SLOW = "Its host takes connections, so it answers slowly rather than being lost."
 TURN_EVERY = 0.25  # seconds between two tries to take the lease
 
 
@@ -70,19 +68,19 @@ class Scheduler:
         self.invariants = invariants.Checker()
         self._loader = WorldLoader()
         self._strangers: dict[tuple[str, str], datetime] = {}
-        self._seen: dict[str, datetime] = {}  # node -> when its last_seen_at was written
+        self._health = NodeHealth(self.lease)
         self._nodes: list[Node] = []  # that are watched
         self._kept_at = 0.0  # monotonic
         self._unchanged: UnchangedTurns | None = None
+        self._hold = INTERVAL  # of turns in which no job could start
+        self._forecast: tuple[object, ...] = ()  # what the turns went by when forecasts were last asked for
         self._standing: Standing | None = None
-        self._healthy: tuple[object, object] = None, ()  # nodes, and looks of which no row had to be written
-        self._healthy_at = datetime.min.replace(tzinfo=UTC), datetime.min.replace(tzinfo=UTC)  # from when until when
         self._paces: Mapping[str, Pace] = NO_PACES
-        self._slow: dict[str, bool] = {}  # node -> whether its last look said that it only answers slowly
         self._stopped = False
         self.restraint = predecessor.Restraint()
         self.again_at: datetime | None = None  # on the steady clock
-        self._routine_at = self._images_at = self._forecast_at = self._expiry_at = 0.0  # monotonic
+        self._routine_at = self._images_at = self._expiry_at = 0.0  # monotonic
+        self._forecast_at = self._forecast_still_at = 0.0  # monotonic
         self._collect_at = time.monotonic() + COLLECT_EVERY
         self._wake_thread: KeptThread | None = None
         self._sees_at = self._back_at = 0.0  # monotonic: when any node was reached; when it may take the lease again
@@ -93,14 +91,17 @@ class Scheduler:
         now, steady = timezone.now(), clock.monotonic_now()
         nodes = self._watch_registered()
         looks = self.clusters.heard(self.watch.looks()) if looks is None else looks
-        is_changed = self._write_health(nodes, looks, now)
+        is_changed = self._health.write(nodes, looks, self.watch.blind(), now, self._loader.unseen)
         if self.restraint.lasts():
             self.again_at = None
             return 0
         self._loader.writes(now, steady)
         world = self._loader.world(steady, looks, self._strangers, again=is_changed)
         standing, self._standing = self._standing or Standing(), None  # of a pass that fails nothing is kept
-        made = plan(world, self._unchanged, self._paces, standing)
+        began = time.thread_time()
+        made = plan(world, self._unchanged, self._paces, standing, self._hold)
+        if made.unchanged is not self._unchanged:
+            self._hold = hold_for(time.thread_time() - began)
         self._unchanged, self._paces, self._standing = made.unchanged, made.paces, standing
         changed = apply(made, now, self.lease)
         if made.idlings is not None:
@@ -198,9 +199,8 @@ class Scheduler:
     def _forget(self) -> None:
         """Drop what was seen and read while this process had the lease: it grows old while another one acts."""
         self._stop_watching()
-        self._loader, self._strangers, self._seen = WorldLoader(), {}, {}
+        self._loader, self._strangers, self._health = WorldLoader(), {}, NodeHealth(self.lease)
         self._nodes, self._unchanged, self._standing, self._paces = [], None, None, NO_PACES
-        self._healthy = None, ()
 
     def _stop_watching(self) -> None:
         self.watch.stop()
@@ -257,8 +257,7 @@ class Scheduler:
                 survey.order([(name, False) for name in nodes])
         if time.monotonic() >= self._forecast_at:
             self._forecast_at = time.monotonic() + FORECAST_EVERY
-            with self.lease.writing():
-                orders.ask_for_forecasts()
+            self._ask_for_forecasts()
         if time.monotonic() >= self._expiry_at:
             self._expiry_at = time.monotonic() + expiry.EVERY
             expiry.clean_up(timezone.now())
@@ -269,6 +268,15 @@ class Scheduler:
         if time.monotonic() >= self._collect_at:
             self._collect_at = time.monotonic() + COLLECT_EVERY
             freeze_garbage_collector()
+
+    def _ask_for_forecasts(self) -> None:
+        """Forecasts of turns that go by what those of the last ones went by only move with the clock."""
+        basis = self._unchanged.basis if self._unchanged is not None else ()
+        if basis and basis == self._forecast and time.monotonic() < self._forecast_still_at:
+            return
+        self._forecast, self._forecast_still_at = basis, time.monotonic() + FORECAST_STILL
+        with self.lease.writing():
+            orders.ask_for_forecasts()
 
     def _patience(self) -> float:
         if self.again_at is None:
@@ -308,42 +316,6 @@ class Scheduler:
             self._nodes, self._kept_at = nodes, time.monotonic()
         return nodes
 
-    def _write_health(self, nodes: list[Node], looks: Mapping[str, Look], now: datetime) -> bool:
-        """Write into the rows of nodes whether they answer, each change with an Event, and return whether any did."""
-        blind = self.watch.blind()
-        told = blind.keys(), {name: (look.reachable, look.slow) for name, look in looks.items()}
-        # The list itself: rows of Django are equal where their ids are.
-        is_same = nodes is self._healthy[0] and told == self._healthy[1]
-        if is_same and self._healthy_at[0] <= now <= self._healthy_at[1]:
-            return False
-        changed: list[tuple[Node, Look]] = []
-        seen: list[tuple[datetime, int]] = []
-        for node in nodes:
-            look = looks.get(node.name)
-            if look is None and node.name in blind:
-                look = unseen(node.name, blind[node.name])
-            if look is None:
-                continue
-            is_new = node.health != _health(look) or self._slow.get(node.name, look.slow) != look.slow
-            self._slow[node.name] = look.slow
-            if is_new:
-                changed.append((node, look))
-            last = self._seen.get(node.name)
-            if look.reachable and (is_new or last is None or not timedelta() <= now - last <= SEEN_EVERY):
-                seen.append((now - (clock.monotonic_now() - look.at), node.pk))
-                self._seen[node.name] = now
-        if changed:
-            with self.lease.writing():
-                for node, look in changed:
-                    _change_health(node, look, now)
-        if seen:
-            with self._loader.unseen(), self.lease.writing():
-                update_rows(Node, ["last_seen_at"], ["id"], seen)
-        written = [self._seen[node.name] for node in nodes if node.name in self._seen and node.name in looks]
-        self._healthy = (None, ()) if changed else (nodes, told)
-        self._healthy_at = max(written, default=now), min(written, default=now) + SEEN_EVERY
-        return bool(changed)
-
     def _await_first_looks(self) -> None:
         """Wait until every node was looked at: a pass that knows half of them would let small jobs overtake a large
         one."""
@@ -370,27 +342,3 @@ def _watched(node: Node) -> Watched:
     since = node.unreachable_since
     silent = max(timedelta(), timezone.now() - since) if since is not None else None
     return Watched(node.endpoint, node.tls_dir, silent)
-
-
-def _health(look: Look) -> Node.Health:
-    return Node.Health.READY if look.reachable else Node.Health.UNREACHABLE
-
-
-def _change_health(node: Node, look: Look, now: datetime) -> None:
-    """Call inside the transaction."""
-    after = _health(look)
-    since = now - (clock.monotonic_now() - look.since) if look.since is not None else None
-    reason = f"{_SLOW} {look.reason}" if look.slow else look.reason
-    values = {"health": after, "health_reason": reason, "unreachable_since": since, "updated_at": now}
-    if look.reachable:
-        values["gone_at"] = None
-    Node.objects.filter(pk=node.pk).update(**values)
-    Event.objects.create(
-        at=now,
-        kind="node.ready" if look.reachable else "node.unreachable",
-        node=node.name,
-        before=node.health,
-        after=after,
-        reason=reason,
-    )
-    wake.notify("pages")

@@ -178,6 +178,27 @@ def test_a_worker_is_asked_only_while_a_job_waits(cluster: Cluster) -> None:
     assert import_string(order["func"]) is refresh.order
 
 
+def test_of_turns_that_have_not_changed_a_worker_is_asked_now_and_then(cluster: Cluster) -> None:
+    a_past()
+    runs, _ = a_queue(cluster)
+    scheduler = cluster.scheduler
+
+    def is_asked() -> bool:
+        cluster.settle()
+        cluster.tick()  # in which nothing changes
+        cluster.lose_orders()
+        scheduler._ask_for_forecasts()
+        return OrmQ.objects.exists()
+
+    assert is_asked() and not is_asked()
+    cluster.submit(name="train-100", roles=[{"gpuNumber": 2}])
+    assert is_asked() and not is_asked()
+    scheduler._forecast_still_at = 0.0  # it is time
+    assert is_asked() and not is_asked()
+    cluster.finish(runs)
+    assert is_asked(), "a job has started"
+
+
 def test_a_worker_is_asked_once_more_when_the_last_one_that_waited_has_started(cluster: Cluster) -> None:
     a_past()
     runs, waits = a_queue(cluster)

@@ -16,6 +16,7 @@ from clusters.models import Allocation, Node
 from clusters.nodes.queries import Ledger
 from jobs.history import earlier
 from jobs.models import Job, Task
+from jobs.scheduling import loop
 from jobs.scheduling.rows import written
 from tests.builders import make_job, make_node
 from tests.cluster import Cluster
@@ -209,3 +210,22 @@ def test_what_could_not_be_read_is_read_by_the_next_pass(cluster: Cluster, monke
     live = {one.id: [task.id for task in tasks] for one, tasks in cluster.scheduler._loader._rows.live}
     assert live == {job.pk: [cluster.task(job).pk], other.pk: [cluster.task(other).pk]}
     assert first not in live[job.pk]
+
+
+@pytest.mark.django_db
+def test_turns_that_took_long_are_not_worked_out_again_so_soon(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.add_node(gpus=1)
+    cluster.submit(name="runs", roles=[{"gpuNumber": 1}])
+    cluster.settle()
+    cluster.submit(name="waits", roles=[{"gpuNumber": 1}])
+    costs = list[float]()
+    monkeypatch.setattr(loop, "hold_for", lambda cost: costs.append(cost) or timedelta(seconds=40))
+    cluster.settle()
+    known = len(costs)
+    assert known and all(cost > 0 for cost in costs)
+    for seconds, times in ((5, known + 1), (30, known + 1), (10, known + 2)):  # the first turns held as always
+        cluster.ahead(seconds)
+        cluster.tick()
+        assert len(costs) == times

@@ -18,7 +18,7 @@ from jobs.planning import planner
 from jobs.planning.planner import plan
 from jobs.planning.queue.lengths import Lengths, LikeJobs
 from jobs.planning.queue.scene import NO_LENGTHS, REST, Policy, Resting, Rests
-from jobs.planning.queue.unchanged import INTERVAL, interval_start
+from jobs.planning.queue.unchanged import INTERVAL, hold_for, interval_start
 from jobs.planning.world import JobView, TaskView, World
 from tests.unit.test_planner import NOW, RECENTLY, container, job, node, spec, task, world
 
@@ -152,20 +152,44 @@ def test_a_pass_that_is_spared_its_turns_plans_what_it_would_have_planned(
     assert plan(later, still) == plan(later)
 
 
-def test_the_turns_of_a_full_cluster_are_worked_out_once_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    times: list[int] = []
+@pytest.fixture
+def times(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Grows by one whenever turns are worked out, in which no job can start."""
+    found: list[int] = []
 
     def counted(*_: object, **__: object) -> Iterator[object]:
-        times.append(1)
+        found.append(1)
         return iter(())
 
     monkeypatch.setattr(planner, "turns_in", counted)
+    return found
+
+
+def test_the_turns_of_a_full_cluster_are_worked_out_once_a_step(times: list[int]) -> None:
     one = world(now=START, waiting=[job(1, "WAITING")])
     still = plan(one).unchanged
     for part in (0.2, 0.5, 0.9):
         still = plan(replace(one, now=START + part * INTERVAL), still).unchanged
     assert len(times) == 1
     plan(replace(one, now=START + INTERVAL), still)
+    assert len(times) == 2
+
+
+def test_those_of_very_many_jobs_hold_for_longer(times: list[int]) -> None:
+    assert [hold_for(cost) for cost in (0.0, 0.025)] == [INTERVAL] * 2
+    assert [hold_for(cost).total_seconds() for cost in (0.05, 0.2, 0.4, 60.0)] == [10, 40, 60, 60]
+    one = world(now=START, waiting=[job(1, "WAITING")])
+    still = plan(one, hold=2 * INTERVAL).unchanged
+    still = plan(replace(one, now=START + 1.9 * INTERVAL), still, hold=2 * INTERVAL).unchanged
+    assert len(times) == 1
+    plan(replace(one, now=START + 2 * INTERVAL), still)
+    assert len(times) == 2
+
+
+def test_a_pause_that_is_over_ends_what_holds_for_longer(times: list[int]) -> None:
+    one = world(now=START, waiting=[job(1, "WAITING", not_before=START + INTERVAL)])
+    still = plan(one, hold=4 * INTERVAL).unchanged
+    plan(replace(one, now=START + INTERVAL), still, hold=4 * INTERVAL)
     assert len(times) == 2
 
 

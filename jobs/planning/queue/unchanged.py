@@ -15,6 +15,7 @@ from jobs.planning.queue.scene import Rests, SchedulableJob
 
 # Likely ends are worked out for moments that are so far apart: each second moves them all a little.
 INTERVAL = timedelta(seconds=5)
+_LONGEST, _COSTS = timedelta(seconds=60), 200
 _FIRST = datetime.min
 
 
@@ -33,12 +34,21 @@ class UnchangedTurns:
 
 
 def unchanged_turns(
-    basis: tuple[object, ...], waiting: Iterable[SchedulableJob], rests: Rests, now: datetime
+    basis: tuple[object, ...],
+    waiting: Iterable[SchedulableJob],
+    rests: Rests,
+    now: datetime,
+    hold: timedelta = INTERVAL,
 ) -> UnchangedTurns:
-    """Note that no job could start in these turns; that holds until a waiting job's pause is over,
-    or the next interval."""
+    """Note that no job could start in these turns; that holds until a waiting job's pause is over, or for ``hold``."""
     moments = (moment for moment in pauses(waiting, rests) if moment > now)
-    return UnchangedTurns(basis, min([interval_start(now) + INTERVAL, *moments]))
+    return UnchangedTurns(basis, min([interval_start(now) + hold, *moments]))
+
+
+def hold_for(cost: float) -> timedelta:
+    """How long turns may hold that took ``cost`` seconds of a core: so long that working them out again takes no more
+    than a two-hundredth of one, as what the clock alone lets start can wait for a moment where very many jobs wait."""
+    return max(INTERVAL, min(_LONGEST, _COSTS * timedelta(seconds=cost)))
 
 
 def pauses(waiting: Iterable[SchedulableJob], rests: Rests) -> set[datetime]:

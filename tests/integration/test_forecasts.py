@@ -188,7 +188,9 @@ def test_of_turns_that_have_not_changed_a_worker_is_asked_now_and_then(cluster: 
         cluster.tick()  # in which nothing changes
         cluster.lose_orders()
         scheduler._ask_for_forecasts()
-        return OrmQ.objects.exists()
+        asked = OrmQ.objects.exists()
+        cluster.lose_orders()
+        return asked
 
     assert is_asked() and not is_asked()
     cluster.submit(name="train-100", roles=[{"gpuNumber": 2}])

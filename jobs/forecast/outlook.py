@@ -69,8 +69,12 @@ def outlooks(specs: Sequence[JobSpec], username: str) -> list[Outlook]:
     """Return the outlooks of jobs of which this user would submit one now, without what would start them sooner; each
     must have its demands. Those for which there is no time left have no forecast."""
     seen, is_over = recent_queue(), deadline(FORECAST)
-    turns = [turn_if_submitted(seen.waiting, seen.scene, spec, (), username) for spec in specs]
-    return [_outlook(turn, None if is_over() else _foreseen(turn, seen, is_over), seen) for turn in turns]
+    questions = [("of many", _question(spec, (), username)) for spec in specs]
+    new = {asked: spec for asked, spec in zip(questions, specs, strict=True) if asked not in seen.answers}
+    turns = [turn_if_submitted(seen.waiting, seen.scene, spec, (), username) for spec in new.values()]
+    for question, turn in zip(new, turns, strict=True):
+        seen.answers[question] = _outlook(turn, None if is_over() else _foreseen(turn, seen, is_over), seen)
+    return [seen.answers[question] for question in questions]
 
 
 def _question(spec: JobSpec, awaited: Sequence[Awaited], username: str) -> object:

@@ -15,7 +15,7 @@ from typing import Any
 
 from django.conf import settings
 
-from base.core.errors import BadRequest, Forbidden, InvalidConfig
+from base.core.errors import BadRequest, Conflict, Forbidden, InvalidConfig
 from base.core.words import count
 from base.files.store import rules
 from base.files.store_actor import KnownAccounts
@@ -63,6 +63,11 @@ class Asked:
 class Notebook:
     job: Job
     asked: Asked
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it has not ended and nobody has asked for that."""
+        return self.job.state in queries.LIVE and self.job.execution == Job.Execution.START
 
 
 def of(user: User) -> list[Notebook]:
@@ -113,13 +118,22 @@ def _spec(user: User, asked: Asked, nodes: Sequence[NodeView]) -> JobSpec:
 
 
 def open_one(user: User, asked: Asked) -> Job:
-    """Submit it. Raises BadRequest, Forbidden for a folder that the user may not read, and what services.submit
-    raises."""
+    """Submit it. Raises BadRequest; Forbidden for a folder that a job of the user's could not use; Conflict for one in
+    which the user works already; and what services.submit raises."""
     folder = tensorboard.path_of(asked.folder.strip())
     if asked.tool not in TOOLS or folder in ("", "/"):
         raise BadRequest("Name a tool, and a folder of this portal's files, such as /users/lena/notebooks.")
-    if not tensorboard.may_read(user, folder):
+    rights = tensorboard.rights_of_jobs(user)
+    if not rights.may_read(folder):
         raise Forbidden(f"You may not read {folder}, so a job of yours could not open it.")
+    if asked.tool != BOARD and not rights.may_write(folder):
+        raise Forbidden()
+    open_there = (one for one in of(user) if one.is_live and one.asked.folder == folder and one.asked.tool in _TOKENS)
+    if asked.tool in _TOKENS and (other := next(open_there, None)):
+        raise Conflict(
+            f"{TOOLS[other.asked.tool]} is open in {folder}, as {other.job.name}, and what one of the two saves, the "
+            "other would write over. Save it and give it back first, or open another folder."
+        )
     asked = replace(asked, folder=folder, image=asked.image.strip() or _usual_image(asked.tool))
     name = queries.free_name(user.username, f"{NAMED}{asked.tool}")
     if asked.tool != BOARD:
@@ -131,6 +145,8 @@ def open_one(user: User, asked: Asked) -> Job:
 
 def idle_minutes(vc: str) -> int:
     """After how many without use a notebook in this virtual cluster ends."""
+    if not vc.isprintable():
+        return NOTEBOOK_MINUTES  # no name of any; PostgreSQL refuses to look for some of these signs
     found = VirtualCluster.objects.filter(name=vc).values_list("notebook_minutes", flat=True).first()
     return NOTEBOOK_MINUTES if found is None else found
 

@@ -36,9 +36,9 @@ def folder_of(job: Job) -> str:
     return path_of(paths["outputDir"])
 
 
-def may_read(viewer: Viewer, path: str) -> bool:
-    """Whether a job of theirs can read the folder."""
-    return Rights(viewer.username, viewer.is_admin, KnownAccounts()).may_read(path)
+def rights_of_jobs(viewer: Viewer) -> Rights:
+    """What jobs of theirs can read and write: an admin's reach no further than those of others."""
+    return Rights(viewer.username, False, KnownAccounts())
 
 
 def serve(user: User, job: Job, folder: str = "", image: str = "") -> Job:
@@ -47,7 +47,7 @@ def serve(user: User, job: Job, folder: str = "", image: str = "") -> Job:
     path = path_of(folder.strip()) if folder.strip() else folder_of(job)
     if not path or len(path) > _LONGEST_FOLDER or not path.isprintable():
         raise BadRequest("Name a folder of this portal's files, such as /Output/lena/bert.")
-    if not may_read(user, path):
+    if not rights_of_jobs(user).may_read(path):
         raise Forbidden(f"You may not read {path}, so a job of yours could not show it.")
     if job.state in queries.LIVE:
         raise Conflict(f"Job {job.name} has not ended. TensorBoard is served for jobs that have.")

@@ -105,8 +105,7 @@ def _asked(fields: Any, mine: list[Notebook], usual: Asked) -> Asked:
 
 def _is_it(one: Notebook, asked: Asked) -> bool:
     """Whether it is what is asked for, and has not ended."""
-    is_live = one.job.state in queries.LIVE and one.job.execution == Job.Execution.START
-    return is_live and (one.asked.tool, one.asked.folder) == (asked.tool, tensorboard.path_of(asked.folder))
+    return one.is_live and (one.asked.tool, one.asked.folder) == (asked.tool, tensorboard.path_of(asked.folder))
 
 
 def _page(

@@ -152,7 +152,7 @@ def _ended(request: HttpRequest, job: Job) -> dict[str, Any]:
     if job.state in queries.LIVE or not viewer.is_authenticated or not access.may_read_config(viewer, job):
         return {"serving": None}
     folder = tensorboard.folder_of(job)
-    if folder and not tensorboard.may_read(viewer, folder):
+    if folder and not tensorboard.rights_of_jobs(viewer).may_read(folder):
         return {"serving": None}
     return {"serving": {"folder": folder, "image": settings.TENSORBOARD_IMAGE}}
 

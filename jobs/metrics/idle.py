@@ -44,7 +44,7 @@ class GpuNow:
 
 def held_gpus(*, node: str = "", username: str = "") -> list[GpuNow]:
     """Those that running tasks hold: on a node, of a user, or all. One query, and a small file of each task."""
-    tasks = Task.objects.filter(state="RUNNING").exclude(gpu_ids=[]).order_by("id")
+    tasks = Task.live().filter(state="RUNNING").exclude(gpu_ids=[]).order_by("id")
     tasks = tasks.filter(node=node) if node else tasks
     tasks = tasks.filter(job__username=username) if username else tasks
     rows, now = tasks.values(*_FIELDS), time.time()

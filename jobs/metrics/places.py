@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections.abc import Iterable
+from functools import lru_cache
 from pathlib import Path
 from urllib.parse import quote, unquote
 
@@ -23,7 +24,8 @@ def root() -> Path:
 
 def of_task(app_id: str, role: str, index: int) -> Path:
     """Return ``app_id``: of the attempt. Names of roles differ in what is kept of them, or their tasks in the hash."""
-    return of_attempt(app_id) / f"{_as_name(role)}-{index}.ring"
+    # One text, of which one Path is made: thousands of tasks are asked for every few seconds.
+    return Path(f"{settings.METRICS_DIR}/attempts/{_as_name(app_id)}/{_as_name(role)}-{index}.ring")
 
 
 def of_attempt(app_id: str) -> Path:
@@ -40,7 +42,7 @@ def of_node(name: str) -> Path:
 
 
 def of_gpu(node: str, id: str) -> Path:
-    return root() / "nodes" / _as_name(node) / f"gpu-{_as_name(id)}.ring"
+    return Path(f"{settings.METRICS_DIR}/nodes/{_as_name(node)}/gpu-{_as_name(id)}.ring")
 
 
 def of_cluster() -> Path:
@@ -53,6 +55,7 @@ def remove_attempts(app_ids: Iterable[str]) -> None:
         shutil.rmtree(of_attempt(app_id), ignore_errors=True)
 
 
+@lru_cache(maxsize=16_384)
 def _as_name(text: str) -> str:
     """The text as one part of a path; a long one is cut and gets a hash."""
     name = quote(text, safe="").replace(".", "%2E")

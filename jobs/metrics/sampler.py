@@ -156,7 +156,7 @@ def _work(at: int) -> dict[tuple[str, str], Work]:
     """The work of each engine, of all nodes that answer the scheduler. It takes two queries, and one more where there
     are new jobs."""
     tasks: dict[str, list[TaskTarget]] = {}
-    rows = Task.objects.filter(state="RUNNING").exclude(container_name="").order_by("id").values_list(*_TASK)
+    rows = Task.live().filter(state="RUNNING").exclude(container_name="").order_by("id").values_list(*_TASK)
     saves = _saving({row[-1] for row in rows})
     for id, node, container, role, index, gpu_ids, started, app_id, job in rows:
         path = places.of_task(app_id, role, index)

@@ -173,7 +173,7 @@ def _of_each_job(gpus: Sequence[GpuNow]) -> Iterator[Metric]:
     now = time.time()
     which = Q(state="RUNNING", job__state=JobState.RUNNING)
     fields = ("job__username", "job__name", "job__vc", "attempt__app_id", "role", "index")
-    for user, job, vc, app_id, role, index in Task.objects.filter(which).order_by("id").values_list(*fields):
+    for user, job, vc, app_id, role, index in Task.live().filter(which).order_by("id").values_list(*fields):
         used = fresh(places.of_task(app_id, role, index), now)
         of_job = sums.setdefault((user, job, vc), {"tasks": 0.0})
         of_job["tasks"] += 1

@@ -185,8 +185,10 @@ class Ledger:
     def _refresh(self) -> None:
         """Ids only grow, so another set of rows has another count, sum or last id."""
         if not self._rows:  # all of them at once
-            self._holds, self._use = {}, {}
+            before, self._holds, self._use = self._holds, {}, {}
             self._learn(0)
+            if self._holds == before:
+                self._holds = before  # the same object, as nothing has changed
             self._known = len(self._rows), max(self._rows, default=None), sum(self._rows) or None
             return
         number, _, total = seen = one_row("SELECT count(*), max(id), sum(id) FROM clusters_allocation")

@@ -43,6 +43,18 @@ def test_there_is_nothing_to_find(cluster: Cluster) -> None:
     assert (cluster.scheduler.invariants.healed, cluster.scheduler.invariants.broken) == (0, 0)
 
 
+def test_where_nothing_is_held_that_is_the_same_nothing_each_time_it_is_read(cluster: Cluster) -> None:
+    cluster.add_node(gpus=4)
+    seen = []
+    for changed in ("one", "another"):
+        Node.objects.update(health_reason=changed)
+        cluster.tick()
+        seen.append(cluster.scheduler._loader.seen)
+    assert all(before is after for before, after in zip(*seen, strict=True))
+    running(cluster)
+    assert cluster.scheduler._loader.seen[1] and not seen[0][1], "what was handed out stays as it is"
+
+
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="SQLite counts its steps")
 def test_a_check_takes_steps_for_each_task_that_runs_and_none_for_those_that_ended(cluster: Cluster) -> None:
     def steps() -> int:

@@ -127,7 +127,7 @@ def open_one(user: User, asked: Asked) -> Job:
     if not rights.may_read(folder):
         raise Forbidden(f"You may not read {folder}, so a job of yours could not open it.")
     if asked.tool != BOARD and not rights.may_write(folder):
-        raise Forbidden()
+        raise Forbidden(f"You may not write into {folder}, so what you do there could not be saved.")
     open_there = (one for one in of(user) if one.is_live and one.asked.folder == folder and one.asked.tool in _TOKENS)
     if asked.tool in _TOKENS and (other := next(open_there, None)):
         raise Conflict(

@@ -80,7 +80,8 @@ def test_sizes_are_those_of_the_nodes_and_say_what_is_free(browser: Browser) -> 
 
 def test_vs_code_is_opened_with_the_image_of_jupyterlab_and_a_key_of_its_own(browser: Browser) -> None:
     make_node()
-    opened(browser, image="lab/jupyter:2", folder="/shared/one")
+    before = opened(browser, image="lab/jupyter:2", folder="/shared/one")
+    browser.post(f"/notebooks/{before.name}/give-back")
     job = opened(browser, tool="code", size="1 A100")
     spec = JobSpec.from_json(job.spec)
     assert (job.name, spec.task_roles[0].name, spec.image) == ("notebook-code", "code", "lab/jupyter:2")

@@ -265,7 +265,10 @@ PAGES: dict[str, Page] = {
         Form(INSIDERS, {**_WEB, "kind": "link", "seconds": "3600"}),
         Form(INSIDERS, {**_WEB, "kind": "link", "name": "hush-link", "end": "1"}),
     ),
-    f"{_JOB}/web/serve": Page(NOBODY, Form(USERS - {"other", "manager"}, {"folder": "/user/alice"}), name="over"),
+    # A job of an admin's reads no more than those of others.
+    f"{_JOB}/web/serve": Page(
+        NOBODY, Form(USERS - {"other", "manager", "admin"}, {"folder": "/user/alice"}), name="over"
+    ),
     f"{_JOB}/web/<str:role>/<int:index>/<str:label>": Page(INSIDERS),
     "s/<str:token>": Page(EVERYBODY),
     "confirm-address/<str:token>": Page(EVERYBODY, Form(EVERYBODY, {"answer": "refuse"}), token="{consent}"),

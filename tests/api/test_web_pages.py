@@ -319,7 +319,8 @@ def test_curves_are_served_to_who_may_read_them(api: Api, alice: User, bob: User
     assert "/Output/alice/done" in served(bob).json()["message"]
     assert Job.objects.count() == 1
     assert {served(bob, "/Output/bob").status_code, served(bob, "/shared/a").status_code} == {201}
-    assert served(admin).status_code == 201
+    assert served(admin).status_code == 403, "a job of theirs could not read it either"
+    assert served(alice).status_code == 201
 
 
 def link(client: ApiClient, page: str = "web", seconds: int = 3600, **more: Any) -> Any:

@@ -185,7 +185,7 @@ def test_it_begins_as_it_was_saves_what_changes_and_the_last_when_it_is_told_to_
     one = run(idle=3600)
     until(lambda: "new.ipynb" in gateway.files, what="what JupyterLab made is saved")
     assert (one.here / "deep/ü.csv").read_bytes() == b"1"
-    assert (one.here.parent / "saved").exists()
+    until((one.here.parent / "saved").exists, what="it says that it has saved")
     (one.here / "a.ipynb").write_bytes(b"newer")
     until(lambda: gateway.files["a.ipynb"] == b"newer", what="a change is saved")
     os.kill(one.process.pid, signal.SIGSTOP)

@@ -6,7 +6,6 @@ JSON object.
 
 from __future__ import annotations
 
-import gc
 import json
 import statistics
 import sys
@@ -42,9 +41,10 @@ class Simulation:
 
     def __init__(self) -> None:
         from clusters.models import Node
-        from jobs.scheduling.loop import GARBAGE, Scheduler
+        from jobs.scheduling.garbage import Garbage
+        from jobs.scheduling.loop import Scheduler
 
-        gc.set_threshold(*GARBAGE)
+        Garbage().begin()
         self.scheduler = Scheduler()
         self.scheduler.lease.try_take()
         self.scheduler.watch.keep_up = lambda nodes: None  # type: ignore[method-assign]  # nothing to watch
@@ -152,13 +152,13 @@ def _measure(which: str, nodes: int) -> dict[str, Any]:
 
 
 def _until_nothing_is_placed(simulation: Simulation) -> list[Pass]:
-    from jobs.scheduling.loop import freeze_garbage_collector
+    from jobs.scheduling.garbage import Garbage
 
     placing: list[Pass] = []
     while not placing or placing[-1].placed:
         placing.append(simulation.one_pass())
         if len(placing) == 1:
-            freeze_garbage_collector()  # as after the first pass of a process
+            Garbage().freeze()  # as after the first pass of a process
     return placing[:-1]
 
 

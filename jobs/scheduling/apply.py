@@ -17,15 +17,17 @@ from base.core.bulk import chunks, insert_values
 from base.wakes import wake
 from base.wakes.lease import Lease
 from clusters.models import Node
+from jobs.containers import discard
 from jobs.models import Event, Job, Task
 from jobs.planning.lifecycle import JobState
 from jobs.planning.world import PARK_FOR, JobPlan, Plan
 from jobs.scheduling import idlings, orders
 from jobs.scheduling.events import NewEvent, job_event
-from jobs.scheduling.purging import purge
 from jobs.scheduling.writes import Stale, ToWrite, write
 
 log = structlog.get_logger()
+
+MOST_PURGED = 2_000  # rows of tasks and events in one transaction: nobody else writes to SQLite meanwhile
 
 
 def apply(plan: Plan, now: datetime, lease: Lease) -> int:
@@ -44,7 +46,7 @@ def apply(plan: Plan, now: datetime, lease: Lease) -> int:
         if plan.idlings is not None:
             idlings.write(plan.idlings, now)
         if plan.purge:
-            purge(plan.purge, now)
+            _purge(plan.purge, now)
         insert_values(Event, NewEvent._fields, writing.events)
         orders.send([*writing.orders, *plan.orders], now, writing.starts)
         if changed or plan.purge or plan.idlings is not None:
@@ -106,3 +108,17 @@ def _park(job_plan: JobPlan, error: Exception, writing: ToWrite) -> None:
     text = "Longshore could not plan this job and looks at it again in a minute. Please report it."
     reason = f"{type(error).__name__}: {error}"
     writing.events.append(job_event(job_plan, writing.now, "job.parked", None, text, error=reason[:500]))
+
+
+def _purge(ids: Sequence[int], now: datetime) -> None:
+    """Delete the next piece of the rows of these deleted jobs, of which nothing runs any more. Where it is the last
+    one, the jobs go with it, and what is to be done about their files is written down. A job of which some rows are
+    gone is as deleted as before, so nobody sees it, and the next pass, which follows at once, goes on with it."""
+    left = MOST_PURGED
+    for model in (Task, Event):
+        piece = model._default_manager.filter(job__in=ids).values_list("id", flat=True)[:left]
+        left -= model._default_manager.filter(id__in=piece).delete()[0]
+        if left <= 0:
+            return
+    discard.note(ids, now)
+    Job.objects.filter(id__in=ids).delete()

@@ -7,7 +7,6 @@ Any number may run: the lease lets one act, and every write compares its epoch (
 
 from __future__ import annotations
 
-import gc
 import signal
 import threading
 import time
@@ -39,6 +38,7 @@ from jobs.planning.planner import plan
 from jobs.planning.queue.unchanged import INTERVAL, UnchangedTurns, hold_for
 from jobs.scheduling import invariants, orders, rests
 from jobs.scheduling.apply import apply
+from jobs.scheduling.garbage import Garbage
 from jobs.scheduling.health import NodeHealth
 from jobs.scheduling.load import WorldLoader
 
@@ -48,9 +48,6 @@ SAFETY_POLL = 5.0  # seconds: a lost wake-up costs no more
 ROUTINE_EVERY = 15.0  # seconds
 IMAGES_EVERY = 5.0  # seconds at least between two orders to list images: an engine may get many in a row
 FORECAST_EVERY, FORECAST_STILL = 60.0, 300.0  # the second where all that the turns go by is as it was
-GARBAGE = (300_000, 20, 20)  # for gc: the many values of a pass live either for a moment or for hours
-COLLECT_EVERY = 600.0
-MANY_KEPT = 10_000  # objects of a pass that stay, and that gc need not look at: it leaves nothing that only gc can free
 FIRST_LOOKS = 5.0  # seconds a new scheduler waits for the first look at every node
 CLOSE = 0.05  # seconds: passes that follow each other sooner are crowded, and rest for as long as the last one took
 KEEP_EVERY = 1.0  # seconds between two looks at the threads of the watchers
@@ -81,7 +78,7 @@ class Scheduler:
         self.again_at: datetime | None = None  # on the steady clock
         self._routine_at = self._images_at = self._expiry_at = 0.0  # monotonic
         self._forecast_at = self._forecast_still_at = 0.0  # monotonic
-        self._collect_at = time.monotonic() + COLLECT_EVERY
+        self._garbage = Garbage()
         self._wake_thread: KeptThread | None = None
         self._sees_at = self._back_at = 0.0  # monotonic: when any node was reached; when it may take the lease again
 
@@ -109,15 +106,14 @@ class Scheduler:
         self._note_strangers(made.strangers, now)
         self.watch.look_again(made.look)
         self.again_at = steady if made.more or made.purge or (changed and made.goes_on) else made.again_at
-        if gc.get_count()[0] > MANY_KEPT:
-            gc.freeze()
+        self._garbage.after_pass()
         return changed
 
     def run(self) -> None:
         """Wait for the lease, act while this process has it, and wait again, until SIGTERM or SIGINT."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self.stop())
-        gc.set_threshold(*GARBAGE)
+        self._garbage.begin()
         schemes.load()  # who waits for the lease has all that it needs then
         self._wake_thread = KeptThread("wake", self._listener(), longest=4 * SAFETY_POLL)
         while not self._stopped:
@@ -146,7 +142,7 @@ class Scheduler:
         log.info("this scheduler acts", epoch=self.lease.epoch)
         self.restraint.learn()
         self._loader.learn()
-        freeze_garbage_collector()
+        self._garbage.freeze()
         self._await_first_looks()
         failures, ended, self._sees_at = 0, 0.0, time.monotonic()
         while not self._stopped:
@@ -265,9 +261,7 @@ class Scheduler:
                 orders.ask_to_expire_logs()
             holdings.purge(timezone.now())
             rests.clean_up(timezone.now())
-        if time.monotonic() >= self._collect_at:
-            self._collect_at = time.monotonic() + COLLECT_EVERY
-            freeze_garbage_collector()
+        self._garbage.look_if_due()
 
     def _ask_for_forecasts(self) -> None:
         """Forecasts of turns that go by what those of the last ones went by only move with the clock."""
@@ -329,13 +323,6 @@ class Scheduler:
                 return
             self.woken.wait(0.1)
             self.woken.clear()
-
-
-def freeze_garbage_collector() -> None:
-    """Let gc look once at what is there, and then no more: rows known for hours take it a fifth of a second."""
-    gc.unfreeze()
-    gc.collect()
-    gc.freeze()
 
 
 def _watched(node: Node) -> Watched:

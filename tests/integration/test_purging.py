@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 
 from jobs import services
 from jobs.models import Attempt, Discarded, Event, Job, Task
-from jobs.scheduling import purging
+from jobs.scheduling import apply
 from tests.builders import make_job
 from tests.cluster import Cluster
 
@@ -23,7 +23,7 @@ MOST = 10
 @pytest.fixture(autouse=True)
 def _small(tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.HOME = tmp_path
-    monkeypatch.setattr(purging, "MOST", MOST)
+    monkeypatch.setattr(apply, "MOST_PURGED", MOST)
 
 
 def rows() -> int:

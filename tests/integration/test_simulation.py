@@ -22,7 +22,7 @@ from jobs import services
 from jobs.containers import tasks
 from jobs.models import Job, Task
 from jobs.planning.lifecycle import JOB_END_STATES, TASK_END_STATES, TASK_LIVE_STATES
-from jobs.scheduling.loop import GARBAGE
+from jobs.scheduling.garbage import Garbage
 from tests.cluster import Cluster
 from tests.integration.test_recovery import WorkerDied, dies, lives
 
@@ -283,7 +283,7 @@ def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
     """A history costs what its portal computes: no disk is waited for, and nobody looks for garbage all the time."""
     monkeypatch.setattr(os, "fsync", lambda _: None)
     gc.freeze()
-    gc.set_threshold(*GARBAGE)
+    Garbage().begin()
 
 
 @pytest.mark.usefixtures("cheap")

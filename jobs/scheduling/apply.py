@@ -21,7 +21,7 @@ from jobs.containers import discard
 from jobs.models import Event, Job, Task
 from jobs.planning.lifecycle import JobState
 from jobs.planning.world import PARK_FOR, JobPlan, Plan
-from jobs.scheduling import idlings, orders
+from jobs.scheduling import orders, remembered
 from jobs.scheduling.events import NewEvent, job_event
 from jobs.scheduling.writes import Stale, ToWrite, write
 
@@ -44,7 +44,7 @@ def apply(plan: Plan, now: datetime, lease: Lease) -> int:
         for some in chunks(plan.keeps):
             Job.objects.filter(id__in=some, state=JobState.WAITING).update(keeps_turn=True, changed_at=now)
         if plan.idlings is not None:
-            idlings.write(plan.idlings, now)
+            remembered.write_idlings(plan.idlings, now)
         if plan.purge:
             _purge(plan.purge, now)
         insert_values(Event, NewEvent._fields, writing.events)

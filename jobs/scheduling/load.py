@@ -41,7 +41,7 @@ from jobs.planning.queue.idling.rule import Idlings
 from jobs.planning.queue.scene import NO_LENGTHS, Policy, Resting
 from jobs.planning.queue.users.used_lately import UsedLately
 from jobs.planning.world import JobView, LiveJob, Owner, TaskView, World
-from jobs.scheduling import idlings, rests
+from jobs.scheduling import remembered
 from jobs.scheduling.rows import written
 from jobs.scheduling.rows.live import KnownJobs, KnownTasks
 
@@ -161,10 +161,10 @@ class WorldLoader:
     def _read_world(self, now: datetime) -> World:
         """What the rows say."""
         self._learn_rows()
-        self._rests.learn(rests.load(), timezone.now(), now)
+        self._rests.learn(remembered.rests(), timezone.now(), now)
         if self._rows.waiting:
             self._past.learn(holdings.used_lately(self._rows.waiting), timezone.now(), now)
-        self._idlings = idlings.load(timezone.now(), now) if self._idlings is None else self._idlings
+        self._idlings = remembered.idlings(timezone.now(), now) if self._idlings is None else self._idlings
         nodes = self.ledger.nodes(with_held=False, again=False)
         self._appointments = load_appointments(timezone.now())
         return World(

@@ -36,7 +36,7 @@ from jobs.models import Event
 from jobs.planning.live import Standing
 from jobs.planning.planner import plan
 from jobs.planning.queue.unchanged import INTERVAL, UnchangedTurns, hold_for
-from jobs.scheduling import invariants, orders, rests
+from jobs.scheduling import invariants, orders, remembered
 from jobs.scheduling.apply import apply
 from jobs.scheduling.garbage import Garbage
 from jobs.scheduling.health import NodeHealth
@@ -260,7 +260,7 @@ class Scheduler:
             with self.lease.writing():
                 orders.ask_to_expire_logs()
             holdings.purge(timezone.now())
-            rests.clean_up(timezone.now())
+            remembered.forget_rests(timezone.now())
         self._garbage.look_if_due()
 
     def _ask_for_forecasts(self) -> None:

@@ -26,7 +26,7 @@ from jobs.planning.exits import Exit
 from jobs.planning.lifecycle import TASK_END_STATES, JobState, TaskState, move_job, move_task
 from jobs.planning.streak import MANY, streak
 from jobs.planning.world import PAUSED, HeldTask, JobPlan, Order, OrderKind, TaskChange, TaskView
-from jobs.scheduling import rests
+from jobs.scheduling import remembered
 from jobs.scheduling.events import (
     NewEvent,
     evicted_events,
@@ -196,7 +196,7 @@ def _place(plans: Sequence[JobPlan], writing: ToWrite) -> None:
     ends = [(end, plan.job.id) for plan in plans if (end := plan.job.would_end(writing.now)) is not None]
     update_rows(Job, ["ends_by"], ["id"], ends)
     if owners := [(plan.job.title, plan.job.displaced) for plan in plans if plan.job.displaced]:
-        rests.count(owners, writing.now)
+        remembered.rest_those_of(owners, writing.now)
 
 
 def _placed_task(plan: JobPlan, place: Placement, id: int, app_id: str, now: datetime, *, is_ordered: bool) -> Row:
@@ -243,7 +243,7 @@ def _decide(plans: Sequence[JobPlan], writing: ToWrite) -> None:
     for owner, victims in borrowers.items():
         for some in chunks(victims):
             Job.objects.filter(id__in=some).update(evictions=F("evictions") + 1)
-            rests.note(owner, some, writing.now)
+            remembered.note_displaced(owner, some, writing.now)
     _update_all(Attempt, ["decided_at", "exit_code", "exit", "grace"], ["job", "number"], rows)
 
 

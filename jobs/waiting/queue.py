@@ -35,7 +35,7 @@ from jobs.planning.queue.reservations import Reservation
 from jobs.planning.queue.scene import LAST, Awaited, Runner, Scene, SchedulableJob
 from jobs.planning.queue.unchanged import interval_start
 from jobs.planning.turns import Turn, turns
-from jobs.scheduling import columns, idlings, rests
+from jobs.scheduling import columns, remembered
 from jobs.scheduling.columns import Specs
 from jobs.scheduling.load import named_gpus, policy
 
@@ -261,8 +261,8 @@ def _scene(specs: Specs, waiting: Sequence[WaitingJob], *, moves: bool, is_held:
         holds=stock.holds.values,
         spans=spans(now),
         policy=policy(),
-        rests=rests.load(),
-        idlings=idlings.load(now, now),
+        rests=remembered.rests(),
+        idlings=remembered.idlings(now, now),
         lengths=known_lengths,
         past=cache(lambda: holdings.used_lately(waiting)),
         named=named_gpus(nodes),

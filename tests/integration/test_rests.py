@@ -20,7 +20,7 @@ from clusters.users.services import create_user, delete_user
 from jobs import services
 from jobs.config.spec import JobSpec
 from jobs.models import Job, UserRest
-from jobs.scheduling import rests
+from jobs.scheduling import remembered
 from jobs.waiting.queue import queue_now, turn_if_submitted, turns_of
 from tests.cluster import Cluster, config
 from tests.conftest import PASSWORD
@@ -251,7 +251,7 @@ def test_nobody_rests_any_more_who_is_deleted_or_was_not_evicted_for_long(
     now = timezone.now()
     for username, last in (("bob", now), ("carol", now), ("dora", now - timedelta(days=9))):
         UserRest.objects.create(username=username, evictions=1, counted=last, last=last)
-    rests.clean_up(now)
+    remembered.forget_rests(now)
     delete_user(admin, "bob")
     assert [rest.username for rest in UserRest.objects.all()] == ["carol"]
 

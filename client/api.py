@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Union, cast
 
 from .account import load
-from .errors import NotThere, PortalAway, WrongConfig
+from .errors import NotThere, PortalAway, refused
 from .jobs import RemoteJob, named
 from .transport import Transport, quoted
 
@@ -45,10 +45,10 @@ class Client:
 
     def submit(self, config: Config) -> RemoteJob:
         """Submit a job config, as text (comments may stand in it) or as values. Raises WrongConfig with each
-        problem."""
+        problem, and Taken where it is the name alone."""
         found = self.check(config)
         if not found["valid"]:
-            raise WrongConfig("\n".join(problem_line(each) for each in found["errors"]))
+            raise refused(found["errors"], [problem_line(each) for each in found["errors"]])
         return self._post(config)
 
     def _post(self, config: Config) -> RemoteJob:

@@ -13,6 +13,9 @@ ClientError            1
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 
 class ClientError(Exception):
     """One plain sentence: the portal's own where it sent one."""
@@ -61,6 +64,12 @@ class NotSignedIn(NotAllowed):
 
     def __init__(self, told: str = "") -> None:
         super().__init__(told or "Your token was revoked, or has ended: longshore login")
+
+
+def refused(problems: Sequence[Mapping[str, Any]], told: Sequence[str]) -> ClientError:
+    """What to raise for a config with these problems, as ``/api/v1/jobs/validate`` has them, told in these lines."""
+    taken = all(each["path"] == "/jobName" and each["message"].endswith(" already exists") for each in problems)
+    return (Taken if taken else WrongConfig)("\n".join(told))
 
 
 BY_STATUS: dict[int, type[ClientError]] = {

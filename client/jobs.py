@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from typing import Any, Callable, cast
 
+from .account import address
 from .errors import NotMeant, NotThere
 from .following import follow_lines
 from .transport import Transport, quoted
@@ -112,6 +113,9 @@ class RemoteJob:
 def named(transport: Transport, text: str) -> RemoteJob:
     """The job that a user means: ``train``, ``mira~train``, ``mira/train`` or the address of its page. Raises
     ClientError."""
+    if "://" in text and address(text) != transport.account.url:
+        other = f"{text} is a page of another portal than {transport.account.url}, where you are signed in."
+        raise NotMeant(f"{other} If both are one portal, say the job's name, as mira~train.")
     name = text.partition("/jobs/")[2].split("?")[0] if "://" in text else text
     parts = [part for part in name.replace("~", "/", 1).split("/") if part]
     if not parts or (len(parts) > 2 and "://" not in text):

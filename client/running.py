@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable
 
 from .account import PortalAccount
-from .errors import Taken, WrongConfig
+from .errors import Taken, WrongConfig, refused
 
 if TYPE_CHECKING:
     from .pai_fs.remote import Remote
@@ -142,9 +142,9 @@ def megabytes(text: str) -> int:
 
 
 def refuse(found: dict[str, Any]) -> None:
-    """Raises WrongConfig for a config that is refused, or that could never run."""
+    """Raises WrongConfig for a config that is refused, or that could never run, and Taken where only its name is."""
     if found["errors"]:
-        raise WrongConfig("\n".join(each["message"] for each in found["errors"]))
+        raise refused(found["errors"], [each["message"] for each in found["errors"]])
     if found["neverFits"]:
         raise WrongConfig(f"This could never run: {found['neverFits']['sentence']}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from pathlib import Path
 from typing import Any
@@ -162,3 +163,31 @@ def test_ctrl_c_says_which_command_goes_on(
     portal.copy(source, there)
     found = sorted(path.name for path in (tmp_path / "back").rglob("*.py"))
     assert found == [f"{number}.py" for number in range(9)], "each is there once"
+
+
+def test_a_name_that_is_taken_has_a_code_of_its_own(does: Does, alice: User, tmp_path: Path) -> None:
+    submitted(alice, name="train")
+    token, config = tokens.issue(alice, 600), tmp_path / "job.json"
+    (tmp_path / "code").mkdir()
+    run = "--gpus", "0", "--image", "debian", "--folder", str(tmp_path / "code")
+    done = does(token, "run", "--name", "train", *run, "--", "true")
+    assert (done.exit_code, done.stderr) == (73, "longshore: Job name train already exists\n")
+    role = {"name": "worker", "taskNumber": 1, "command": "true", "cpuNumber": 1, "memoryMB": 100}
+    config.write_text(json.dumps({"jobName": "train", "image": "debian", "taskRoles": [role]}, indent=1))
+    done = does(token, "submit", str(config))
+    assert (done.exit_code, done.stderr) == (73, "longshore: line 2, column 13: Job name train already exists\n")
+    config.write_text(json.dumps({"jobName": "train", "image": "", "taskRoles": [role]}))
+    assert does(token, "submit", str(config)).exit_code == 65, "that is not all"
+
+
+def test_a_page_of_another_portal_is_no_job_of_this_one(does: Does, site: str, alice: User) -> None:
+    submitted(alice, name="train")
+    token = tokens.issue(alice, 600)
+    done = does(token, "stop", "https://portal.elsewhere/jobs/alice/train")
+    says = (
+        f"longshore: https://portal.elsewhere/jobs/alice/train is a page of another portal than {site}, where you are"
+    )
+    assert done.exit_code == 2 and done.stderr.startswith(says), done.stderr
+    assert Job.objects.get().execution == Job.Execution.START
+    assert does(token, "stop", f"{site}/jobs/alice/train").exit_code == 0
+    assert Job.objects.get().execution == Job.Execution.STOP

@@ -222,12 +222,19 @@ def test_it_does_not_undo_a_stop(alice: User) -> None:
 
 def test_it_lets_only_the_owner_and_admins_change_a_job(alice: User, bob: User, admin: User) -> None:
     job = submitted(alice)
-    with pytest.raises(Forbidden, match=r"^User bob is not allowed to execute job hello\.$"):
-        services.stop(bob, job)
-    with pytest.raises(Forbidden, match=r"^User bob is not allowed to execute job hello\.$"):
-        services.start(bob, job)
+    for act in (services.stop, services.start, services.saved, services.release):
+        with pytest.raises(Forbidden, match=r"^User bob is not allowed to execute job hello\.$"):
+            act(bob, job)
     with pytest.raises(Forbidden, match=r"^User bob is not allowed to remove job hello\.$"):
         services.delete(bob, job)
+    for user in (bob, admin):
+        with pytest.raises(Forbidden, match=r"^Only alice may submit job hello again\.$"):
+            services.change(user, job, {"preemptible": True})
+        Job.objects.update(state="FAILED")
+        with pytest.raises(Forbidden, match=r"^Only alice may submit job hello again\.$"):
+            services.again(user, Job.objects.get(), {})
+        Job.objects.update(state="WAITING")
+    assert [each.execution for each in Job.objects.all()] == ["START"]
     assert services.stop(admin, job)
     assert services.delete(admin, job)
 

@@ -70,7 +70,7 @@ def _sqlite(parts: SplitResult) -> dict[str, Any]:
     path.parent.mkdir(parents=True, exist_ok=True)
     for each in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):  # SQLite makes the last two like the first
         private.file("DATABASE_URL", each)
-    return {"ENGINE": "django.db.backends.sqlite3", "NAME": name, "OPTIONS": dict(_SQLITE)}
+    return {"ENGINE": "base.sqlite", "NAME": name, "OPTIONS": dict(_SQLITE)}
 
 
 def _postgresql(parts: SplitResult) -> dict[str, Any]:

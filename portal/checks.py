@@ -40,7 +40,7 @@ def _keys() -> Iterator[CheckMessage]:
 
 def _database() -> Iterator[CheckMessage]:
     database = settings.DATABASES["default"]
-    if database["ENGINE"].endswith("sqlite3") and file_system(Path(database["NAME"])) in _NETWORK:
+    if database["ENGINE"].endswith("sqlite") and file_system(Path(database["NAME"])) in _NETWORK:
         yield Warning(
             "The SQLite database is on a network file system, where it may be damaged; "
             "move LONGSHORE_HOME to a local disk or set DATABASE_URL to a PostgreSQL.",

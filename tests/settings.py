@@ -29,7 +29,7 @@ os.umask(0o022)  # what tests start, such as a PostgreSQL of another user, is no
 
 STORE_ID = ""  # a store without a marker: most tests have no ``manage.py up`` before them
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
+if DATABASES["default"]["ENGINE"].endswith("sqlite"):
     # A file, not memory: threads and processes of a test must see the same rows.
     DATABASES["default"]["TEST"] = {"NAME": f"{HOME_OF_TESTS}/test.sqlite3"}
 else:

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 from django.contrib.sessions.models import Session
 from django.core.management import CommandError, call_command
-from django.db import connection
+from django.db import connection, connections
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
@@ -113,6 +114,28 @@ def test_claims_go_and_whoever_held_a_lease_is_fenced_off(tmp_path: Path) -> Non
     assert LeaseRow.objects.get().epoch > 7_000_000
     with pytest.raises(Fenced), elsewhere.writing():
         pass
+
+
+def test_a_process_that_stood_still_meanwhile_goes_on_with_what_was_restored(tmp_path: Path) -> None:
+    """It has a connection of before, as the threads of one that is stopped and goes on have. It does not look again by
+    itself: a scheduler closes no connection that works."""
+    path, elsewhere = backed_up(tmp_path / "b"), Lease("scheduler", holder="another host")
+
+    def writes() -> None:
+        with elsewhere.writing():
+            pass
+
+    with ThreadPoolExecutor(1) as still:
+        assert still.submit(elsewhere.try_take).result()
+        still.submit(writes).result()
+        restored(path, "--replace")
+        token = tokens.issue(alice := User.objects.create_user("alice", PASSPHRASE), 3600)
+        assert still.submit(tokens.user_of, token).result() == alice
+        with pytest.raises(Fenced):
+            still.submit(writes).result()
+        still.submit(User.objects.create_user, "bob", PASSPHRASE).result()
+        still.submit(connections.close_all).result()
+    assert User.objects.count() == 2
 
 
 def test_files_and_keys_come_back_in_another_folder(tmp_path: Path, settings: Settings) -> None:

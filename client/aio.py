@@ -47,8 +47,8 @@ class AsyncJob:
         return await asyncio.wait_for(self._ended(), timeout)
 
     async def _ended(self, every: float = 2.0) -> JobStanding:
-        ask = self.job.transport.patiently, self.job.status
-        while (found := await asyncio.to_thread(*ask))["state"] not in ENDS:  # noqa: ASYNC110 - nothing here is told of the end
+        patiently, status = self.job.transport.patiently, self.job.status
+        while (found := await asyncio.to_thread(patiently, status))["state"] not in ENDS:  # noqa: ASYNC110 - nothing here is told of the end
             await asyncio.sleep(every)
         return cast(JobStanding, found)
 

@@ -47,12 +47,10 @@ class AsyncJob:
         return await asyncio.wait_for(self._ended(), timeout)
 
     async def _ended(self, every: float = 2.0) -> JobStanding:
-        while (found := await self._patient_status())["state"] not in ENDS:  # noqa: ASYNC110 - nothing here is told of the end
+        patiently, status = self.job.transport.patiently, self.job.status
+        while (found := await asyncio.to_thread(patiently, status))["state"] not in ENDS:  # noqa: ASYNC110 - nothing here is told of the end
             await asyncio.sleep(every)
-        return found
-
-    async def _patient_status(self) -> JobStanding:
-        return cast(JobStanding, await asyncio.to_thread(self.job.transport.patiently, self.job.status))
+        return cast(JobStanding, found)
 
     async def why(self) -> dict[str, Any]:
         return await asyncio.to_thread(self.job.why)

@@ -87,15 +87,7 @@ def new_name(folder: Path) -> str:
 
 
 def config_of(
-    name: str,
-    command: str,
-    code: str,
-    *,
-    image: str = "",
-    vc: str = "",
-    gpus: int = 0,
-    cpus: int = 0,
-    memory: str = "",
+    name: str, command: str, code: str, *, image: str = "", vc: str = "", gpus: int = 0, cpus: int = 0, memory: str = ""
 ) -> dict[str, Any]:
     """The job's config. Raises WrongConfig without an image."""
     image = image or os.environ.get("LONGSHORE_IMAGE", "")

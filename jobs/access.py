@@ -31,7 +31,9 @@ from jobs.models import Job
 def may_read_details(viewer: Viewer, username: str) -> bool:
     """Whether the viewer may read the details of that user's jobs: events, attempts, why they failed, images, addresses
     and ports."""
-    return may_read_jobs(viewer) and (settings.JOB_PRIVACY == "open" or reads_all_of(viewer, username))
+    return may_read_jobs(viewer) and (
+        settings.JOB_PRIVACY == "open" or may(viewer, Permission.READ_JOB, owner=username)
+    )
 
 
 def told(blockers: Iterable[Blocker], username: str) -> list[Blocker]:
@@ -126,11 +128,6 @@ def require_enter(viewer: Viewer, job: Job) -> None:
 def is_insider(viewer: Viewer, username: str) -> bool:
     """Whether the viewer may do with the jobs of that user what their owner may."""
     return may(viewer, Permission.CHANGE_JOB, owner=username)
-
-
-def reads_all_of(viewer: Viewer, username: str) -> bool:
-    """Whether the viewer reads all of the jobs of that user, also where jobs are private."""
-    return may(viewer, Permission.READ_JOB, owner=username)
 
 
 def _refusal(viewer: Viewer, job: Job) -> Unauthorized | Forbidden:

@@ -129,15 +129,8 @@ def require_few_tasks(user: User, more: int, *, written: int = 0) -> None:
 def asks(spec: JobSpec) -> tuple[object, ...]:
     """What ``require_rights`` looks at: specs that are alike in it have one answer."""
     image, asked = spec.image if is_snapshot(spec.image) else "", spec.asked
-    return (
-        spec.effective_virtual_cluster,
-        image,
-        spec.wants_rdma,
-        asked.profile,
-        asked.priority,
-        asked.grace,
-        asked.notify,
-    )
+    its_own = asked.profile, asked.priority, asked.grace, asked.notify
+    return spec.effective_virtual_cluster, image, spec.wants_rdma, *its_own
 
 
 def require_free_name(username: str, name: str, legacy: bool = False) -> None:

@@ -28,31 +28,11 @@ _STOPPING = Q(state__in=LIVE, execution=Job.Execution.STOP)
 
 # What a line of the list needs: never the config or the spec.
 LIST_FIELDS = (
-    "id",
-    "username",
-    "name",
-    "vc",
-    "state",
-    "execution",
-    "attempt_number",
-    "user_retries",
-    "platform_retries",
-    "resource_retries",
-    "exit_code",
-    "is_legacy",
-    "total_tasks",
-    "total_roles",
-    "total_gpus",
-    "gpu_type",
-    "created_at",
-    "queued_at",
-    "started_at",
-    "completed_at",
-    "changed_at",
-    "forecast",
-    "not_before",
-    "stopped_by",
-    "sweep_id",
+    *("id", "username", "name", "vc", "state", "execution", "attempt_number"),
+    *("user_retries", "platform_retries", "resource_retries", "exit_code", "is_legacy"),
+    *("total_tasks", "total_roles", "total_gpus", "gpu_type"),
+    *("created_at", "queued_at", "started_at", "completed_at", "changed_at"),
+    *("forecast", "not_before", "stopped_by", "sweep_id"),
 )
 # What the v1 list needs of it: times are dear to read when there are 100,000 lines.
 _NOT_IN_V1 = {"gpu_type", "queued_at", "started_at", "changed_at", "forecast", "not_before", "stopped_by", "sweep_id"}

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Annotated, Any, overload
+from zoneinfo import ZoneInfo
 
 from pydantic import (
     AliasPath,
@@ -41,6 +42,14 @@ def milliseconds(at: datetime | None) -> int | None:
 def local_time(time: int, zone: tzinfo | None) -> datetime:
     """The moment that is so many milliseconds after 1970 began, in a zone."""
     return (_EPOCH + timedelta(milliseconds=time)).astimezone(zone)
+
+
+def zone_of(name: str) -> ZoneInfo | None:
+    """The time zone of this name; None where there is none."""
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):  # no such zone, or a folder of them
+        return None
 
 
 Moment = Annotated[int, BeforeValidator(milliseconds)]  # of a datetime: milliseconds since 1970

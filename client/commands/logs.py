@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import click
@@ -22,7 +23,7 @@ def logs(job: str, follow: bool, grep: str, task: str, as_json: bool) -> None:
     found = client().job(job)
     if as_json:
         for line in found.logs(follow=follow, grep=grep, task=task):
-            click.echo(_json(line._asdict()))
+            click.echo(json.dumps(line._asdict(), ensure_ascii=False))
         return
     if follow:
         from ..following import Follower
@@ -64,9 +65,3 @@ def follow_job(follower: Any, grep: str = "") -> None:
                 put(line)
     for line in cutter.rest():
         put(line)
-
-
-def _json(value: Any) -> str:
-    import json
-
-    return json.dumps(value, ensure_ascii=False)

@@ -16,17 +16,7 @@ import requests
 from requests.adapters import HTTPAdapter
 
 from .config import Config, session
-from .errors import (
-    Denied,
-    NoRoom,
-    NoSuchPath,
-    NotEmpty,
-    PaiFsError,
-    SignedOut,
-    StillWritten,
-    ThereAlready,
-    Unreachable,
-)
+from .errors import Denied, NoRoom, NoSuchPath, NotEmpty, PaiFsError, SignedOut, StillWritten, ThereAlready, Unreachable
 
 PIECE = 1 << 20
 TIMEOUT = (5, 60)

@@ -6,7 +6,7 @@ Unauthorized, Forbidden, MissingUser, and what clusters.users.rules names.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.contrib.auth.hashers import make_password
@@ -146,16 +146,11 @@ def set_active(actor: Viewer, username: str, active: bool) -> None:
 
 
 def set_grants(
-    actor: Viewer,
-    username: str,
-    vcs: Iterable[str],
-    priorities: rules.Priorities = rules.NO_PRIORITIES,
-    managed: Collection[str] | None = None,
+    actor: Viewer, username: str, vcs: Iterable[str], priorities: rules.Priorities = rules.NO_PRIORITIES
 ) -> tuple[str, ...]:
     """Set where the user may submit; ``default`` is always among it. Returns the names. ``priorities`` say how far up
-    they may set that of a job there; what is not given stays, as does what they manage where
-    ``managed`` is None. Jobs that are there keep theirs. Forbidden for admins: they may submit anywhere, and set
-    any."""
+    they may set that of a job there; what is not given stays, as does what they manage. Jobs that are there keep
+    theirs. Forbidden for admins: they may submit anywhere, and set any."""
     who = require_admin(actor).username
     wanted = list(vcs)
     with transaction.atomic():
@@ -164,10 +159,9 @@ def set_grants(
         if user.is_admin:
             raise Forbidden("Admin's virtual clusters cannot be updated.")
         rules.check_priorities(priorities, granted)
-        rules.write_grants(username, granted, priorities, managed)
+        rules.write_grants(username, granted, priorities)
         names = tuple(vc.name for vc in granted)
         given: dict[str, Any] = {"priorities": dict(priorities)} if priorities else {}
-        given |= {"manages": sorted(managed)} if managed is not None else {}
         audit.record(who, "grants changed", username, {"virtualClusters": names, **given})
     return names
 

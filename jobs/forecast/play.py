@@ -143,11 +143,7 @@ class _Table(Generic[JobT]):
     """One queue with what its draws have shown so far."""
 
     def __init__(
-        self,
-        queue: Sequence[JobT],
-        scene: Scene[JobT],
-        length: Length[JobT],
-        coming: Coming[JobT] = lambda draw: (),
+        self, queue: Sequence[JobT], scene: Scene[JobT], length: Length[JobT], coming: Coming[JobT] = lambda draw: ()
     ) -> None:
         self.scene, self.queue, self.length, self.coming = scene, queue, length, coming
         self.running = scene.running()

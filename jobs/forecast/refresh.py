@@ -133,11 +133,7 @@ def clock(budget: float, patience: float = PATIENCE) -> Callable[[], float]:
 
 
 def _write(
-    waiting: Iterable[WaitingJob],
-    played: Moments,
-    shown: Moments,
-    bounds: Moments,
-    limits: dict[int, int],
+    waiting: Iterable[WaitingJob], played: Moments, shown: Moments, bounds: Moments, limits: dict[int, int]
 ) -> None:
     """What pages show, and what is scored. ``played`` is as the queue was played, ``shown`` the same with what is known
     of errors; ``limits``: when limits say that the jobs start, in milliseconds."""

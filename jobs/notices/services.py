@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
-from zoneinfo import ZoneInfo
 
 from django.db import transaction
 from django.utils import timezone
@@ -15,6 +14,7 @@ from base.accounts.viewer import Viewer
 from base.core import sealed, words
 from base.core.bulk import one_row
 from base.core.errors import BadRequest, Conflict, Forbidden, NotFound
+from base.core.values import zone_of
 from base.models import User
 from base.wakes import wake
 from clusters.models import VirtualCluster
@@ -184,20 +184,12 @@ def mark_read(user: User, up_to: int) -> int:
 
 def set_hours(user: User, values: Mapping[str, Any]) -> QuietHours:
     """Raises BadRequest for a zone that there is not."""
-    if "zone" in values and not _is_zone(values["zone"]):
+    if "zone" in values and zone_of(values["zone"]) is None:
         raise BadRequest("timeZone must be the name of a time zone, such as Europe/Berlin.")
     with transaction.atomic():
         row, _ = QuietHours.objects.update_or_create(user=user, defaults=dict(values))
         audit.record(user.username, "quiet hours set", user.username, dict(values))
     return row
-
-
-def _is_zone(name: str) -> bool:
-    try:
-        ZoneInfo(name)
-    except (ValueError, OSError, KeyError):
-        return False
-    return True
 
 
 def count_unread(viewer: Viewer) -> int:

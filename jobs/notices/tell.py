@@ -11,13 +11,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from django.db import connection, transaction
 from django.db.models import Max, Q
 from django.utils import timezone
 
 from base.core.bulk import one_row
+from base.core.values import zone_of
 from base.models import User
 from base.wakes import wake
 from jobs.models import Event, Job, NoticeChannel, NoticeCursor, NoticeDelivery, NoticeRow, QuietHours
@@ -196,11 +196,7 @@ def _due(row: NoticeRow, about: About, quiet: QuietHours | None, now: datetime, 
 
 
 def hours_of(row: QuietHours) -> Hours:
-    try:
-        zone: Any = ZoneInfo(row.zone)
-    except (ValueError, OSError, KeyError):
-        zone = UTC
-    return Hours(row.begin, row.end, row.digest, zone, row.is_on, row.weekends)
+    return Hours(row.begin, row.end, row.digest, zone_of(row.zone) or UTC, row.is_on, row.weekends)
 
 
 def at_once(notice: NoticeRow, channel: NoticeChannel) -> NoticeDelivery:

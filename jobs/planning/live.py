@@ -189,12 +189,7 @@ def _as_ended(task: TaskView, settled: Settled, now: datetime) -> JudgedTask:
 
 
 def _wind_down(
-    world: World,
-    job: JobView,
-    tasks: Sequence[TaskView],
-    settled: dict[int, Settled],
-    decided: Exit,
-    made: JobPlan,
+    world: World, job: JobView, tasks: Sequence[TaskView], settled: dict[int, Settled], decided: Exit, made: JobPlan
 ) -> None:
     """The attempt is over: the tasks that still live must stop. Once none does, the job ends or is tried again."""
     made.changes = [change for change in made.changes if change.after in TASK_END_STATES]  # none begins to run now

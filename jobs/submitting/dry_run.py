@@ -40,11 +40,11 @@ class CheckResult:
         return self.outlook.pull if self.outlook else ""
 
 
-def check_config(config: Any, user: User | None = None, *, name_from_url: str | None = None) -> CheckResult:
+def check_config(config: Any, user: User | None = None) -> CheckResult:
     """Say what ``services.submit`` would answer to this config; with ``user``, also whether they may submit it. Raises
     TooLarge only."""
     try:
-        text, spec = read(config, name_from_url, user.username if user else "")
+        text, spec = read(config, username=user.username if user else "")
     except InvalidConfig as error:
         return CheckResult(error.problems or (Problem(1, 1, "", error.message),))
     problem = admission.refusal(user, text, spec) if user else None

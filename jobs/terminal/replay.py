@@ -8,8 +8,7 @@ _FIRST_LINE = 4096  # bytes that may be left out so that what is shown begins wi
 
 
 class Scrollback:
-    def __init__(self, kept: int = KEPT, more: int = _MORE) -> None:
-        self._kept, self._more = kept, more
+    def __init__(self) -> None:
         self._data = bytearray()
         self.total = 0  # bytes written since the shell began
 
@@ -21,8 +20,8 @@ class Scrollback:
     def add(self, data: bytes) -> None:
         self._data += data
         self.total += len(data)
-        if len(self._data) > self._kept + self._more:
-            del self._data[: len(self._data) - self._kept - self._more]
+        if len(self._data) > KEPT + _MORE:
+            del self._data[: len(self._data) - KEPT - _MORE]
 
     def since(self, number: int, most: int) -> bytes:
         """The bytes from ``number`` on, ``most`` at most. ``number`` is ``first`` or later."""
@@ -32,9 +31,9 @@ class Scrollback:
     def begin(self, wanted: int | None) -> int:
         """Where to go on for who has all before ``wanted``. Where that is not there, or None, from the beginning: of
         the first whole line, since what is cut may be half of a letter or of a colour."""
-        if wanted is not None and max(self.first, self.total - self._kept) <= wanted <= self.total:
+        if wanted is not None and max(self.first, self.total - KEPT) <= wanted <= self.total:
             return wanted
-        first = max(self.first, self.total - self._kept)
+        first = max(self.first, self.total - KEPT)
         if first == 0:
             return 0
         at = first - self.first

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import (
-    Annotated,
-    NotRequired,  # pydantic reads no other TypedDict before Python 3.12
-    cast,
-    get_type_hints,
-)
+from typing import Annotated, NotRequired, cast, get_type_hints
 
 from pydantic import Field
-from typing_extensions import TypedDict
+from typing_extensions import TypedDict  # pydantic reads no other TypedDict before Python 3.12
 
 from clusters.placement.fit import Blocker
 

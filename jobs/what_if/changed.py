@@ -17,16 +17,7 @@ from clusters.placement.shares import Right, pool_totals, quotas
 from clusters.vcs.rules import Gpus, find_gpu_mistake, part_of
 from jobs.planning.queue import reclaim
 from jobs.planning.queue.scene import JobT, Runner, Scene, as_evicted
-from jobs.what_if.asked import (
-    BOTH,
-    CEILING,
-    GUARANTEE,
-    AskedChange,
-    JobBecomes,
-    NodeAdded,
-    NodeBecomes,
-    VcGets,
-)
+from jobs.what_if.asked import BOTH, CEILING, GUARANTEE, AskedChange, JobBecomes, NodeAdded, NodeBecomes, VcGets
 
 
 @dataclass(frozen=True, slots=True)

@@ -211,7 +211,7 @@ class Deliveries(V1View):
         asked = request.query_params.dict()
         filters = [asked.get(name, "") for name in ("channel", "state", "kind")]
         rows = page.deliveries_of(owner_of(request), *filters)
-        found, older = page.delivery_page(rows, page.cursor_of(asked), page.size_of(asked))
+        found, older = page.page_of(rows, page.cursor_of(asked), page.size_of(asked))
         return Response({"deliveries": [page.delivery_item(row) for row in found], "older": older})
 
 
@@ -223,7 +223,7 @@ class OneDelivery(V1View):
         row = page.deliveries_of(owner_of(request)).filter(uid=delivery).first()
         if row is None:
             raise NotFound("There is no such delivery.")
-        return Response(page.delivery_detail(row))
+        return Response(page.delivery_item(row, page.DeliveryDetail))
 
 
 class DeliveryAgain(V1View):

@@ -118,14 +118,10 @@ def shown_target(channel: NoticeChannel) -> str:
     return shown if channel.kind == NoticeChannel.Kind.WEBHOOK else f"{shown.partition('/')[0]}/…"
 
 
-def notices_of(user: User) -> QuerySet[NoticeRow]:
-    return NoticeRow.objects.filter(user=user).exclude(kind__in=_HIDDEN).select_related("user").order_by("-id")
-
-
 def notice_lines(user: User, before: int, size: int) -> tuple[list[NoticeLine], int | None]:
     """A page of notices, newest first, and the cursor of the next one."""
-    rows = notices_of(user)
-    found, older = _page(rows.filter(pk__lt=before) if before else rows, size)
+    rows = NoticeRow.objects.filter(user=user).exclude(kind__in=_HIDDEN).select_related("user").order_by("-id")
+    found, older = page_of(rows, before, size)
     return [NoticeLine(row, says) for row, says in zip(found, messages(found), strict=True)], older
 
 
@@ -186,19 +182,7 @@ def deliveries_of(owner: ChannelOwner, channel: str = "", state: str = "", kind:
     return rows.filter(**given).select_related("channel", "notice__user").order_by("-id")
 
 
-def delivery_page(rows: QuerySet[NoticeDelivery], before: int, size: int) -> tuple[list[NoticeDelivery], int | None]:
-    return _page(rows.filter(pk__lt=before) if before else rows, size)
-
-
-def delivery_item(row: NoticeDelivery) -> dict[str, Any]:
-    return _known(DeliveryItem, row)
-
-
-def delivery_detail(row: NoticeDelivery) -> dict[str, Any]:
-    return _known(DeliveryDetail, row)
-
-
-def _known(shape: type[DeliveryItem], row: NoticeDelivery) -> dict[str, Any]:
+def delivery_item(row: NoticeDelivery, shape: type[DeliveryItem] = DeliveryItem) -> dict[str, Any]:
     item: dict[str, Any] = shape.of(row)
     return item if row.state == NoticeDelivery.State.WAITING else {**item, "due": None}
 
@@ -294,6 +278,7 @@ def size_of(values: Mapping[str, str]) -> int:
     return number
 
 
-def _page(rows: QuerySet[Any], size: int) -> tuple[list[Any], int | None]:
-    found = list(rows[: size + 1])
+def page_of(rows: QuerySet[Any], before: int, size: int) -> tuple[list[Any], int | None]:
+    """Of these, which are newest first, those before the row ``before``, and the cursor of the next page."""
+    found = list((rows.filter(pk__lt=before) if before else rows)[: size + 1])
     return found[:size], found[size - 1].pk if len(found) > size else None

@@ -203,7 +203,7 @@ def calls(request: HttpRequest) -> HttpResponse:
     """The deliveries of one channel, or of all. Query: channel, state, kind, before, open."""
     owner, asked = _owner(request), request.GET.dict()
     filters = {name: asked.get(name, "") for name in ("channel", "state", "kind")}
-    rows, older = page.delivery_page(page.deliveries_of(owner, **filters), page.cursor_of(asked), page.SIZE)
+    rows, older = page.page_of(page.deliveries_of(owner, **filters), page.cursor_of(asked), page.SIZE)
     channels = page.channel_lines(owner)
     given = {name: value for name, value in filters.items() if value} | _vc(owner)
     shown = {

@@ -16,17 +16,7 @@ from base.core.errors import BadRequest
 from jobs.forecast.play import Spread
 from jobs.waiting.queue import WaitingJob
 from jobs.what_if.answer import Effects, VcThen, WhatIfResult, what_if
-from jobs.what_if.asked import (
-    BECOMES,
-    BOTH,
-    CEILING,
-    ENDS,
-    GUARANTEE,
-    AskedChange,
-    NodeBecomes,
-    VcGets,
-    read_all,
-)
+from jobs.what_if.asked import BECOMES, BOTH, CEILING, ENDS, GUARANTEE, AskedChange, NodeBecomes, VcGets, read_all
 from jobs.what_if.compare import Effect, JobImpact, moved
 from portal.shared.jobs.rows import job_url
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import uuid
 from datetime import tzinfo
-from zoneinfo import ZoneInfo
 
 import structlog
 from django.conf import settings
@@ -14,6 +13,7 @@ from django.middleware.gzip import GZipMiddleware
 from django.utils import timezone
 from django.utils.deprecation import MiddlewareMixin
 
+from base.core import values
 from base.core.errors import BadRequest, LongshoreError
 from base.serving.bridge import REFUSAL
 from portal.shared.api.answers import outage
@@ -83,10 +83,7 @@ class Zone(MiddlewareMixin):
 
 def zone_of(request: HttpRequest) -> tzinfo:
     name = request.COOKIES.get("zone", "")
-    try:
-        return ZoneInfo(name) if _ZONE.fullmatch(name) else timezone.get_default_timezone()
-    except (KeyError, ValueError, OSError):  # no such zone, or a folder of them
-        return timezone.get_default_timezone()
+    return (values.zone_of(name) if _ZONE.fullmatch(name) else None) or timezone.get_default_timezone()
 
 
 _ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+/-]{1,40}")

@@ -14,17 +14,8 @@ from base.accounts.viewer import reads_all, require_admin, require_self_or_admin
 from base.core.errors import Forbidden, IncorrectPassword, NoUser
 from base.models import User
 from base.roles import by_flag
-from clusters.users import groups
+from clusters.users import groups, services
 from clusters.users.queries import UserRecord, load_user, load_users
-from clusters.users.services import (
-    create_user,
-    delete_user,
-    merge_extension,
-    set_github_pat,
-    set_grants,
-    set_store_quota,
-    update_user,
-)
 from portal.shared.api.bodies import V1Body, read
 from portal.shared.api.openapi import Message, errors
 from portal.shared.api.v1 import V1View, message_response, telling_what_is_left
@@ -74,7 +65,7 @@ class OneUser(V1View):
 
     @extend_schema(summary="Remove a user", responses={200: Message, **errors(409)})
     def delete(self, request: Request, username: str) -> Response:
-        delete_user(require_admin(viewer_of(request), NON_ADMIN), username)
+        services.delete_user(require_admin(viewer_of(request), NON_ADMIN), username)
         return message_response("user is removed successfully", 200)
 
     def shown(self, record: UserRecord, full: bool) -> shapes.UserObject:
@@ -89,33 +80,33 @@ class Password(V1View):
         actor = require_self_or_admin(user, username, NON_ADMIN)
         if not actor.is_admin:
             _prove(request, actor, change.old_password or "")
-        update_user(actor, username, password=change.new_password)
+        services.update_user(actor, username, password=change.new_password)
         return message_response("update user password successfully.")
 
 
 @putting("Where a user may submit", shapes.Grants, "Update user virtualCluster data successfully.")
 def put_grants(user: User, body: shapes.Grants, username: str) -> None:
-    set_grants(require_admin(user, NON_ADMIN), username, body.virtual_cluster, body.priorities)
+    services.set_grants(require_admin(user, NON_ADMIN), username, body.virtual_cluster, body.priorities)
 
 
 @putting("Make a user admin or not", shapes.AdminFlag, "Update user admin permission successfully.")
 def put_admin(user: User, body: shapes.AdminFlag, username: str) -> None:
-    update_user(require_admin(user, NON_ADMIN), username, admin=body.admin)
+    services.update_user(require_admin(user, NON_ADMIN), username, admin=body.admin)
 
 
 @putting("Change an e-mail address", shapes.EmailChange, "Update user email data successfully.")
 def put_email(user: User, body: shapes.EmailChange, username: str) -> None:
-    update_user(require_self_or_admin(user, username, NON_ADMIN), username, email=body.email)
+    services.update_user(require_self_or_admin(user, username, NON_ADMIN), username, email=body.email)
 
 
 @putting("Limit what a user's files may take", shapes.StoreQuota, "Update user store quota successfully.")
 def put_store_quota(user: User, body: shapes.StoreQuota, username: str) -> None:
-    set_store_quota(require_admin(user, NON_ADMIN), username, body.store_quota)
+    services.set_store_quota(require_admin(user, NON_ADMIN), username, body.store_quota)
 
 
 @putting("Merge into what clients keep with a user", shapes.ExtensionChange, "Update user extension data successfully.")
 def put_extension(user: User, body: shapes.ExtensionChange, username: str) -> None:
-    merge_extension(require_self_or_admin(user, username, NON_ADMIN), username, body.extension)
+    services.merge_extension(require_self_or_admin(user, username, NON_ADMIN), username, body.extension)
 
 
 @putting("Exactly these groups", shapes.GroupList, "update user grouplist successfully.")
@@ -154,9 +145,9 @@ class EarlierUsers(V1View):
         actor = user_of(request)
         put = read(shapes.UserPut, request)
         if put.modify:
-            update_user(actor, put.username, password=put.password, admin=put.admin)
+            services.update_user(actor, put.username, password=put.password, admin=put.admin)
             return message_response("update successfully")
-        create_user(actor, username=put.username, password=put.password, role=by_flag(bool(put.admin)))
+        services.create_user(actor, username=put.username, password=put.password, role=by_flag(bool(put.admin)))
         return telling_what_is_left(message_response("update successfully"), put.username)
 
     @extend_schema(summary="Make a user (v2 body)", request=shapes.NewUser, responses={201: Message, **errors(409)})
@@ -168,19 +159,19 @@ class EarlierUsers(V1View):
     )
     def delete(self, request: Request) -> Response:
         actor = user_of(request)
-        delete_user(actor, read(shapes.UserDelete, request).username)
+        services.delete_user(actor, read(shapes.UserDelete, request).username)
         return message_response("remove successfully", 200)
 
 
 @putting("Where a user may submit: a comma string", shapes.GrantText, "update user virtual clusters successfully")
 def put_virtual_clusters(user: User, body: shapes.GrantText, username: str) -> None:
     names = body.virtual_clusters.split(",")
-    set_grants(user, username, [name for name in names if name])
+    services.set_grants(user, username, [name for name in names if name])
 
 
 @putting("Note or clear a GitHub token", shapes.GithubPat, "update user github PAT successfully")
 def put_github_pat(user: User, body: shapes.GithubPat, username: str) -> None:
-    set_github_pat(user, username, body.pat)
+    services.set_github_pat(user, username, body.pat)
 
 
 class OneUserToo(OneUser):
@@ -249,7 +240,7 @@ def put_external_name(user: User, body: shapes.ExternalName, group: str) -> None
 def make_user(request: Request) -> Response:
     user = user_of(request)
     new = read(shapes.NewUser, request)
-    create_user(
+    services.create_user(
         require_admin(user, NON_ADMIN),
         username=new.username,
         password=new.password,

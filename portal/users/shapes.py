@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import (
-    Annotated,
-    Any,
-    Literal,
-    NotRequired,  # pydantic reads no other TypedDict before Python 3.12
-)
+from typing import Annotated, Any, Literal, NotRequired
 
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from pydantic import AfterValidator, Field, ValidationInfo, ValidatorFunctionWrapHandler, field_validator
 from pydantic_core import PydanticKnownError
-from typing_extensions import TypedDict
+from typing_extensions import TypedDict  # pydantic reads no other TypedDict before Python 3.12
 
 from base.core.values import V1Answer, absent, called
 from clusters.vcs.rules import MOST_PRIORITY

@@ -20,16 +20,8 @@ from base.core.errors import LongshoreError, NoVirtualCluster
 from base.core.values import V1Answer, absent, called
 from base.roles import Permission
 from clusters.nodes.serializers import Resources
-from clusters.vcs import services
+from clusters.vcs import rules, services
 from clusters.vcs.queries import VcView, load_vcs
-from clusters.vcs.rules import (
-    DEFAULT_VC,
-    MOST_GRACE,
-    MOST_HALF_LIFE,
-    MOST_MIN_RUN,
-    MOST_NOTEBOOK_MINUTES,
-    MOST_PRIORITY,
-)
 from portal.shared.api.bodies import Flag, Number, Quota, ShortText, V1Body, WholeNumber, invalid_value, read
 from portal.shared.api.openapi import Message, errors
 from portal.shared.api.v1 import V1View, fields, message_response, plain
@@ -128,15 +120,19 @@ class VcLimits(V1Body):
 
     store_quota: Quota = Field(None, description=f"{_QUOTA} A text such as 100g will do.")
     user_caps: CapsChange = Field(default_factory=absent, description="Of one user at once.")
-    user_priority: WholeNumber = Field(default_factory=absent, ge=0, le=MOST_PRIORITY, description=_PRIORITY)
+    user_priority: WholeNumber = Field(default_factory=absent, ge=0, le=rules.MOST_PRIORITY, description=_PRIORITY)
     share_half_life: WholeNumber = Field(
-        default_factory=absent, ge=0, le=MOST_HALF_LIFE, alias="shareHalfLifeHours", description=_HALF_LIFE
+        default_factory=absent, ge=0, le=rules.MOST_HALF_LIFE, alias="shareHalfLifeHours", description=_HALF_LIFE
     )
-    grace: WholeNumber = Field(default_factory=absent, ge=0, le=MOST_GRACE, alias="graceSeconds", description=_GRACE)
+    grace: WholeNumber = Field(
+        default_factory=absent, ge=0, le=rules.MOST_GRACE, alias="graceSeconds", description=_GRACE
+    )
     min_run: WholeNumber = Field(
-        default_factory=absent, ge=0, le=MOST_MIN_RUN, alias="minRunMinutes", description=_MIN_RUN
+        default_factory=absent, ge=0, le=rules.MOST_MIN_RUN, alias="minRunMinutes", description=_MIN_RUN
     )
-    notebook_minutes: WholeNumber = Field(default_factory=absent, ge=1, le=MOST_NOTEBOOK_MINUTES, description=_NOTEBOOK)
+    notebook_minutes: WholeNumber = Field(
+        default_factory=absent, ge=1, le=rules.MOST_NOTEBOOK_MINUTES, description=_NOTEBOOK
+    )
     log_retention: RetentionChange = Field(default_factory=absent, description="Of logs that stay.")
 
     def settings(self) -> dict[str, Any]:
@@ -209,7 +205,7 @@ class OneVirtualCluster(V1View):
         virtual cluster `default`; a manager sends no other, without `storeQuota`, `graceSeconds`, `minRunMinutes`."""
         user = viewer_of(request)
         is_manager = not user.is_admin and may(user, Permission.SET_VC, vc=vc)
-        if (vc == DEFAULT_VC or is_manager) and _is_of_default(request):
+        if (vc == rules.DEFAULT_VC or is_manager) and _is_of_default(request):
             user = user_of(request)
             services.change_settings(user, vc, read(VcLimits, request).settings())
             return message_response(f"update vc: {vc} successfully")

@@ -7,18 +7,7 @@ import struct
 import zlib
 from typing import Any, BinaryIO
 
-from base.core.errors import (
-    BadRequest,
-    Conflict,
-    DatabaseUnavailable,
-    DiskFull,
-    Forbidden,
-    LongshoreError,
-    NotFound,
-    TooManyAtOnce,
-    TooManyRequests,
-    Unauthorized,
-)
+from base.core import errors
 from base.files.store.base import BadPath, Entry, PathExists, QuotaExceeded, StoreFull, StoreUnavailable, TreeUsage
 from portal.webhdfs.messages import Unsupported
 
@@ -29,26 +18,26 @@ _AT_ONCE = 1 << 20  # bytes that are read
 _IO = "java.io."
 _HADOOP = "org.apache.hadoop."
 # The first that fits: (our error, its class there, status as Hadoop 2.7 gives it)
-_EXCEPTIONS: tuple[tuple[type[LongshoreError], str, int], ...] = (
+_EXCEPTIONS: tuple[tuple[type[errors.LongshoreError], str, int], ...] = (
     (PathExists, f"{_HADOOP}fs.FileAlreadyExistsException", 403),
     (BadPath, "java.lang.IllegalArgumentException", 400),
     (Unsupported, "java.lang.UnsupportedOperationException", 400),
-    (NotFound, f"{_IO}FileNotFoundException", 404),
-    (Unauthorized, "java.lang.SecurityException", 401),
+    (errors.NotFound, f"{_IO}FileNotFoundException", 404),
+    (errors.Unauthorized, "java.lang.SecurityException", 401),
     (QuotaExceeded, f"{_HADOOP}hdfs.protocol.DSQuotaExceededException", 403),
-    (Forbidden, f"{_HADOOP}security.AccessControlException", 403),
-    (Conflict, f"{_IO}IOException", 403),
-    (BadRequest, "java.lang.IllegalArgumentException", 400),
+    (errors.Forbidden, f"{_HADOOP}security.AccessControlException", 403),
+    (errors.Conflict, f"{_IO}IOException", 403),
+    (errors.BadRequest, "java.lang.IllegalArgumentException", 400),
     (StoreFull, f"{_HADOOP}hdfs.protocol.DSQuotaExceededException", 403),
     (StoreUnavailable, f"{_HADOOP}ipc.RetriableException", 503),
-    (TooManyRequests, f"{_HADOOP}ipc.RetriableException", 429),
-    (TooManyAtOnce, f"{_HADOOP}ipc.RetriableException", 503),
-    (DatabaseUnavailable, f"{_HADOOP}ipc.RetriableException", 503),
-    (DiskFull, f"{_HADOOP}ipc.RetriableException", 503),
+    (errors.TooManyRequests, f"{_HADOOP}ipc.RetriableException", 429),
+    (errors.TooManyAtOnce, f"{_HADOOP}ipc.RetriableException", 503),
+    (errors.DatabaseUnavailable, f"{_HADOOP}ipc.RetriableException", 503),
+    (errors.DiskFull, f"{_HADOOP}ipc.RetriableException", 503),
 )
 
 
-def remote_exception(error: LongshoreError) -> tuple[dict[str, Any], int]:
+def remote_exception(error: errors.LongshoreError) -> tuple[dict[str, Any], int]:
     """The body and the status for an error of ours."""
     known = ((name, status) for kind, name, status in _EXCEPTIONS if isinstance(error, kind))
     name, status = next(known, (f"{_IO}IOException", 500))

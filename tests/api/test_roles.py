@@ -271,7 +271,7 @@ def test_a_manager_sets_on_the_page_what_is_of_its_users_and_no_more(
 def test_who_manages_stays_when_grants_change(admin: User, manager: User) -> None:
     users.set_grants(admin, "carol", ["nlp"])
     assert VcGrant.objects.get(username="carol", vc__name="nlp").manages
-    users.set_grants(admin, "carol", ["nlp"], managed=[])
+    users.grant(admin, "nlp", "carol", manages=False)
     assert not VcGrant.objects.get(username="carol", vc__name="nlp").manages
 
 

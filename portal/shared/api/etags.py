@@ -25,12 +25,7 @@ def of(*versions: object) -> str:
     return f'W/"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'
 
 
-def answer(
-    request: Request,
-    version: Version,
-    *,
-    keep: bool = True,
-) -> HttpResponseBase:
+def answer(request: Request, version: Version, *, keep: bool = True) -> HttpResponseBase:
     """304 when the client says that it has the answer with this ETag; else what the version makes. ``keep``: the answer
     depends on nothing but the address and the version, so it may be sent again to anybody with the same."""
     viewer = viewer_of(request)

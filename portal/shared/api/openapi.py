@@ -11,13 +11,7 @@ import re
 from collections.abc import Callable
 from functools import cache
 from threading import Lock
-from typing import (
-    Any,
-    Literal,
-    NotRequired,  # pydantic reads no other before Python 3.12
-    get_args,
-    get_origin,
-)
+from typing import Any, Literal, NotRequired, get_args, get_origin
 
 from django.conf import settings
 from drf_spectacular.contrib.pydantic import PydanticExtension
@@ -28,7 +22,7 @@ from drf_spectacular.plumbing import ResolvedComponent
 from drf_spectacular.utils import OpenApiResponse
 from pydantic import BaseModel, TypeAdapter
 from pydantic.json_schema import model_json_schema
-from typing_extensions import TypedDict, is_typeddict
+from typing_extensions import TypedDict, is_typeddict  # pydantic reads no other TypedDict before Python 3.12
 
 from portal.shared.api.scopes import scope_of
 

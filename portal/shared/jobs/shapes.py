@@ -3,15 +3,10 @@ floor stands in them as it is."""
 
 from __future__ import annotations
 
-from typing import (
-    Annotated,
-    Any,
-    Literal,
-    NotRequired,  # pydantic reads no other TypedDict before Python 3.12
-)
+from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import BeforeValidator, Field
-from typing_extensions import TypedDict
+from typing_extensions import TypedDict  # pydantic reads no other TypedDict before Python 3.12
 
 from base.core.errors import Problem
 from base.core.values import Moment, OrNull, V1Answer, called, one_of

@@ -63,7 +63,9 @@ def test_a_page_is_compressed_for_who_takes_it(ask: Ask) -> None:
     pages = [plain.body.decode(), gzip.decompress(packed.body).decode(), gzip.decompress(again.body).decode()]
     assert len({TOKEN.sub("", page).count("<") for page in pages}) == 1
     assert not set(TOKEN.findall(pages[1])) & set(TOKEN.findall(pages[2]))  # what is compressed is never twice the same
-    assert packed.body[3] == 8  # it has the name of a file, which is of random length: two may have the same, not twenty
+    assert (
+        packed.body[3] == 8
+    )  # it has the name of a file, which is of random length: two may have the same, not twenty
     named = [answer.body[10 : answer.body.index(b"\0", 10)] for answer in (ask("/submit", **GZIP) for _ in range(20))]
     assert len({*map(len, named)}) > 1
 

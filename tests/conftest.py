@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 from collections.abc import Callable, Generator, Iterator
 from typing import Any
@@ -19,6 +20,7 @@ from hypothesis import HealthCheck, settings
 
 from base.accounts import budget, tokens
 from base.core.bulk import one_row
+from base.files.store import local_root
 from base.models import User
 from clusters.engines import schemes
 from clusters.models import VirtualCluster
@@ -94,6 +96,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def _fresh_process_state() -> Iterator[None]:
     fresh.who_lives()
     fresh.the_store()
+    shutil.rmtree(local_root(), ignore_errors=True)
     lengths.known_lengths.forget()
     scores.recent_corrections.forget()
     recent.recent_arrivals.forget()

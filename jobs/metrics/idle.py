@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from functools import cache
 from typing import NamedTuple
@@ -25,7 +26,8 @@ FIRST, MOST = 4, 200  # tasks of a role, and of all jobs, that are asked what th
 Known = Callable[[str], Latest]  # of a node
 
 
-class _Holder(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Holder:
     """A running task."""
 
     id: int
@@ -86,7 +88,7 @@ def _said(held: Sequence[GpuNow], now: float) -> tuple[str, bool] | None:
 def _read(tasks: QuerySet[Task], known: Known) -> Iterator[tuple[_Holder, Latest, list[GpuNow]]]:
     """The tasks, what was measured last on the node of each, and its GPUs."""
     now, of_node = time.time(), cache(known)
-    for values in values_of(tasks.values_list(*_Holder._fields)):
+    for values in values_of(tasks.values_list(*[field.name for field in fields(_Holder)])):
         task = _Holder(*values)
         there = of_node(task.node)
         yield task, there, [_gpu(task, str(id), there, now) for id in task.gpu_ids]

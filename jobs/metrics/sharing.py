@@ -1,4 +1,4 @@
-"""Keeps the files of metrics in the store that hosts share: the sampler that acts writes them there, the others fetch them.
+"""Keeps the files of metrics in the store that hosts share: the sampler that acts writes them, the others fetch them.
 
 One sampler asks the engines, so only its host has the files. Every PUSH seconds it writes those that have changed, an
 object for each folder (an attempt's, a node's, the cluster's). The samplers of other hosts, which wait for the lease,

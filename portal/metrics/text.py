@@ -1,5 +1,5 @@
 """The text format of Prometheus: families of gauges, written as ``prometheus_client`` does it, in a fifth of the time.
-A large cluster has 80,000 samples every few seconds. Pure."""
+A large cluster has 80,000 samples every few seconds."""
 
 from __future__ import annotations
 

@@ -60,17 +60,22 @@ def write(
 ) -> None:
     """Tell what was measured at a moment. Not every round measures every GPU and task, so what is not in it stays until
     it is old. Raises OSError."""
-    path = places.of_latest(node)
+    path = Path(places.of_latest(node))
     before = read_file(path)
-    times = {key: (before.known.get(key, before.at), before.busy.get(key)) for key in before.last}
-    told = {key: (before.last[key], known, busy or known) for key, (known, busy) in times.items()}
-    told |= {key: (mean.last, mean.known, mean.busy) for key, mean in _means(of_node, gpus, tasks) if mean.count}
-    young = {key: value for key, value in told.items() if at - value[1] <= FRESH}
+    told = {
+        key: (mean.last, mean.known, mean.busy)
+        for key, mean in _means(of_node, gpus, tasks)
+        if mean.count and at - mean.known <= FRESH
+    }
+    for key in before.last.keys() - told.keys():
+        known = before.known.get(key, before.at)
+        if at - known <= FRESH:
+            told[key] = before.last[key], known, before.busy.get(key, known)
     latest = {
         "at": at,
-        "last": {key: last for key, (last, _, _) in young.items()},
-        "known": {key: known for key, (_, known, _) in young.items() if known != at},
-        "busy": {key: busy for key, (_, known, busy) in young.items() if busy != known},
+        "last": {key: last for key, (last, _, _) in told.items()},
+        "known": {key: known for key, (_, known, _) in told.items() if known != at},
+        "busy": {key: busy for key, (_, known, busy) in told.items() if busy != known},
     }
     new = path.with_name(f".{uuid.uuid4().hex}")
     try:
@@ -88,7 +93,7 @@ def read(node: str) -> Latest:
     return read_file(places.of_latest(node))
 
 
-def read_file(path: Path) -> Latest:
+def read_file(path: Path | str) -> Latest:
     try:
         with open(path, "rb", buffering=0) as file:
             told = from_json(file.read())

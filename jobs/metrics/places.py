@@ -46,9 +46,9 @@ def of_gpu(node: str, id: str) -> Path:
     return Path(f"{settings.METRICS_DIR}/nodes/{_as_name(node)}/gpu-{_as_name(id)}.ring")
 
 
-def of_latest(node: str) -> Path:
-    """What was measured there last (jobs.metrics.latest)."""
-    return Path(f"{settings.METRICS_DIR}/nodes/{_as_name(node)}/{LATEST}")
+def of_latest(node: str) -> str:
+    """What was measured there last (jobs.metrics.latest). A text, as those of all nodes are read at once."""
+    return f"{settings.METRICS_DIR}/nodes/{_as_name(node)}/{LATEST}"
 
 
 def of_cluster() -> Path:

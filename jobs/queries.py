@@ -12,7 +12,7 @@ from typing import Any
 from django.conf import settings
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery, Value
 
-from base.core.bulk import all_values, chunks, columns_of, first_where, found, made_of
+from base.core.bulk import all_values, chunks, columns_of, first_where, found, made_of, values_of
 from base.core.errors import NoJob
 from base.core.words import whole
 from jobs.models import Attempt, Event, Job, Task
@@ -104,15 +104,19 @@ def order_of(sort: str) -> tuple[str, str]:
 def iterate_jobs(which: JobFilter, at_once: int) -> Iterator[dict[str, Any]]:
     """All of the list for the v1 answer, ``at_once`` rows in memory. Each query starts where the last one ended, so
     none stays open."""
-    jobs: QuerySet[Job, dict[str, Any]] = list_jobs(which).values(*_V1_FIELDS)
-    rows = list(jobs[:at_once])
+    jobs = list_jobs(which).values_list(*_V1_FIELDS)
+    rows = _v1_rows(jobs[:at_once])
     while rows:
         yield from rows
         if len(rows) < at_once:
             return
         at, last = rows[-1]["created_at"], rows[-1]["id"]
         older = Q(created_at__lt=at) | Q(created_at=at, id__lt=last)
-        rows = list(jobs.filter(older, created_at__lte=at)[:at_once])
+        rows = _v1_rows(jobs.filter(older, created_at__lte=at)[:at_once])
+
+
+def _v1_rows(jobs: QuerySet[Job, tuple[Any, ...]]) -> list[dict[str, Any]]:
+    return [dict(zip(_V1_FIELDS, values, strict=True)) for values in values_of(jobs)]
 
 
 def count_by_state(which: JobFilter = JobFilter()) -> dict[str, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import sys
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -53,6 +54,32 @@ def quick(seconds: float, what: str) -> Iterator[None]:
         if not in_gate():
             pytest.fail(said, pytrace=True)
         print(said)
+
+
+_listening: list[list[str]] = []  # the lists of those who want to know which files are opened
+
+
+def _note(event: str, values: tuple[Any, ...]) -> None:
+    if event == "open" and _listening and isinstance(values[0], str | os.PathLike):
+        for opened in _listening:
+            opened.append(os.fspath(values[0]))
+
+
+@contextmanager
+def files_opened(folder: str | os.PathLike[str]) -> Iterator[list[str]]:
+    """The paths of the files below a folder that this process opens in the block, in a list that is whole behind it."""
+    _install()
+    opened: list[str] = []
+    _listening.append(opened)
+    yield opened
+    _listening.remove(opened)
+    opened[:] = [path for path in opened if path.startswith(os.fspath(folder))]
+
+
+@cache
+def _install() -> None:
+    """Nothing takes such a hook away again."""
+    sys.addaudithook(_note)
 
 
 def in_gate() -> bool:

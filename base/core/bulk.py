@@ -10,6 +10,7 @@ Django's ``raw``, 0.04 by ``first_row``), so the few reads that nearly every req
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache
@@ -300,14 +301,25 @@ def _compiled(rows: QuerySet[Any, Any]) -> _Compiled:
         query, values = compiler.as_sql()
     except EmptyResultSet:
         return _Compiled("", (), {})
-    expressions = [column for column, *_ in compiler.select]
+    converters = compiler.get_converters([column for column, *_ in compiler.select])
     if compiler.connection.vendor == "sqlite":  # sqlite3 makes a moment of each value, a converter of each that differs
         head, rest = query.split(" FROM ", 1)
-        for column, (sql, _), _ in compiler.select:
+        for at, (column, (sql, _), _) in enumerate(compiler.select):
             if isinstance(column, Col) and isinstance(column.target, DateTimeField):
                 head = head.replace(sql, f"CAST({sql} AS text)")
+                converters[at] = [_moment], column
+        if rows.ordered:  # Django names a column by its place, which is no column of an index any more
+            rest, _, order = rest.rpartition(" ORDER BY ")
+            names = [sql for _, (sql, _), _ in compiler.select]
+            by = re.sub(r"\b(\d+)(?= (?:ASC|DESC))", lambda place: names[int(place[1]) - 1], order)
+            rest = f"{rest} ORDER BY {by}"
         query = f"{head} FROM {rest}"
-    return _Compiled(query, values, compiler.get_converters(expressions))
+    return _Compiled(query, values, converters)
+
+
+def _moment(text: str | None, *_: object) -> datetime | None:
+    """What Django makes of a moment in SQLite, in a fifth of the time."""
+    return None if text is None else datetime.fromisoformat(f"{text}+00:00")
 
 
 @cache

@@ -20,7 +20,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, core_schema
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH, _MILLISECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(milliseconds=1)
 
 
 def one_of(*words: str) -> Any:
@@ -36,7 +36,7 @@ def milliseconds(at: None) -> None: ...
 def milliseconds(at: datetime | None) -> int | None: ...
 def milliseconds(at: datetime | None) -> int | None:
     """A time as the API writes it: whole milliseconds since 1970, computed without a float, which would round."""
-    return None if at is None else (at - _EPOCH) // timedelta(milliseconds=1)
+    return None if at is None else (at - _EPOCH) // _MILLISECOND
 
 
 def local_time(time: int, zone: tzinfo | None) -> datetime:

@@ -23,8 +23,9 @@ from base.core.threads import KeptThread
 from clusters.engines import schemes
 from clusters.engines.measuring import ContainerUsage, Measurable
 from clusters.engines.runtime import SAVED_FILE, RuntimeFault
-from jobs.metrics import gpus, places, rates, ring
+from jobs.metrics import gpus, latest, places, rates, ring
 from jobs.metrics.gpus import GpuUse
+from jobs.metrics.layout import RingSummary
 
 log = structlog.get_logger()
 
@@ -134,6 +135,7 @@ class EngineSampler:
         of_nodes = {node.name: self._of_exporter(node) for node in work.nodes}
         rows: dict[str, list[list[float]]] = {node.name: [] for node in work.nodes}
         known: dict[str, dict[str, GpuUse]] = {node.name: dict(of_nodes[node.name]) for node in work.nodes}
+        written: dict[str, dict[int, RingSummary]] = {node.name: {} for node in work.nodes}
         for task in work.tasks:
             now = used.get(task.container)
             if now is None:
@@ -142,12 +144,13 @@ class EngineSampler:
             known.get(task.node, {}).update(uses)
             before = self._before.get(task.id) or rates.at_start(now, task.started)
             values = rates.task_values(now, before, task.gpu_ids, uses)
-            ring.write(task.path, rates.columns_of(task.gpu_ids), work.at, values, rates.IDLE)
+            summary = ring.write(task.path, rates.columns_of(task.gpu_ids), work.at, values, rates.IDLE)
+            written.get(task.node, {})[task.id] = summary
             rows.get(task.node, []).append(values)
         self._before = {task.id: used[task.container] for task in work.tasks if task.container in used}
         self._asks_at = {task.id: self._asks_at[task.id] for task in work.tasks if task.id in self._asks_at}
         self._look_for_saves([task for task in work.tasks if task.saves and task.container in used])
-        self.latest = work.at, self._write_nodes(work, rows, known) if answered else {}
+        self.latest = work.at, self._write_nodes(work, rows, known, written) if answered else {}
 
     def _usage(self, work: Work) -> tuple[dict[str, ContainerUsage], bool]:
         """The usage by container, and whether the engine answered."""
@@ -216,21 +219,28 @@ class EngineSampler:
         return {id: uses[id] for id in node.gpu_ids if id in uses}
 
     def _write_nodes(
-        self, work: Work, rows: Mapping[str, list[list[float]]], known: Mapping[str, dict[str, GpuUse]]
+        self,
+        work: Work,
+        rows: Mapping[str, list[list[float]]],
+        known: Mapping[str, dict[str, GpuUse]],
+        written: Mapping[str, Mapping[int, RingSummary]],
     ) -> dict[str, list[float]]:
         there: dict[str, list[TaskTarget]] = {}
         for task in work.tasks:
             there.setdefault(task.node, []).append(task)
-        latest = {}
+        values = {}
         for node in work.nodes:
             uses = known[node.name]
             tasks = there.get(node.name, [])
             held = [id for task in tasks for id in task.gpu_ids]
-            latest[node.name] = rates.node_values(len(tasks), rows[node.name], uses, held)
-            ring.write(places.of_node(node.name), rates.OF_A_NODE, work.at, latest[node.name])
-            for id, use in uses.items():
-                ring.write(places.of_gpu(node.name, id), rates.OF_A_NODES_GPU, work.at, use.values(), rates.IDLE)
-        return latest
+            values[node.name] = rates.node_values(len(tasks), rows[node.name], uses, held)
+            of_node = ring.write(places.of_node(node.name), rates.OF_A_NODE, work.at, values[node.name])
+            of_gpus = {
+                id: ring.write(places.of_gpu(node.name, id), rates.OF_A_NODES_GPU, work.at, use.values(), rates.IDLE)
+                for id, use in uses.items()
+            }
+            latest.write(node.name, work.at, of_node, of_gpus, written[node.name])
+        return values
 
 
 def fetch(address: str) -> str:

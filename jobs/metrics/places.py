@@ -15,6 +15,7 @@ from urllib.parse import quote, unquote
 
 from django.conf import settings
 
+LATEST = "latest.json"
 _LONGEST = 120  # characters of a role's name in the file's
 
 
@@ -43,6 +44,11 @@ def of_node(name: str) -> Path:
 
 def of_gpu(node: str, id: str) -> Path:
     return Path(f"{settings.METRICS_DIR}/nodes/{_as_name(node)}/gpu-{_as_name(id)}.ring")
+
+
+def of_latest(node: str) -> str:
+    """What was measured there last (jobs.metrics.latest). A text, as those of all nodes are read at once."""
+    return f"{settings.METRICS_DIR}/nodes/{_as_name(node)}/{LATEST}"
 
 
 def of_cluster() -> Path:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from clusters.engines.measuring import ContainerUsage
 from jobs.metrics.gpus import FIELDS, GpuUse, total
-from jobs.metrics.layout import NAN, Mean
+from jobs.metrics.layout import NAN
 
 # CPU in cores, sizes in bytes, network and disk in bytes a second.
 OF_A_TASK = ("cpu", "memory", "pids", "shared", "networkIn", "networkOut", "diskRead", "diskWritten")
@@ -24,11 +24,10 @@ NEW = 30.0  # seconds: what a container used since its start says how busy it is
 FRESH = 60  # seconds: what was known before is not how it is now
 
 
-def idle_since(util: Mean, now: float, after: float) -> int:
-    """Since when (seconds since 1970) a GPU is idle, of which this is known; 0 when it is not, or not for so long, or
-    when nobody measures it now."""
-    is_idle = now - util.known <= FRESH and now - util.busy >= after
-    return util.busy if is_idle else 0
+def idle_since(known: int, busy: int, now: float, after: float) -> int:
+    """Since when (seconds since 1970) a GPU is idle of which it was known then how busy it is, and that was busy then;
+    0 when it is not, or not for so long, or when nobody measures it now."""
+    return busy if now - known <= FRESH and now - busy >= after else 0
 
 
 def columns_of(gpu_ids: Sequence[str]) -> tuple[str, ...]:

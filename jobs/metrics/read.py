@@ -15,8 +15,8 @@ from django.conf import settings
 from base.core import words
 from base.core.errors import NoJob
 from jobs.config.spec import JobSpec
-from jobs.metrics import places, rates, ring
-from jobs.metrics.layout import TIERS, Mean, RingSummary
+from jobs.metrics import latest, places, rates, ring
+from jobs.metrics.layout import TIERS, Mean
 from jobs.metrics.rates import FRESH
 from jobs.models import Attempt, Task
 
@@ -137,25 +137,21 @@ def span_of(attempt: Attempt, now: float | None = None) -> tuple[int, int]:
 
 
 def gpus_now(node: str, ids: Iterable[str]) -> dict[str, GpuFigures]:
-    """What these GPUs do now, by id; a small file is read for each."""
-    now, figures = time.time(), dict[str, GpuFigures]()
+    """What these GPUs do now, by id."""
+    now, known, figures = time.time(), latest.read(node), dict[str, GpuFigures]()
     for id in ids:
-        summary = ring.summary(places.of_gpu(node, id))
-        values = _fresh(summary, now)
-        since = rates.idle_since(summary.columns["util"], now, settings.GPU_IDLE_AFTER) if summary else 0
-        util, memory, total, heat = (values.get(name) for name in ("util", "memory", "total", "temperature"))
+        since = known.idle_since(latest.of_gpu(id, "util"), now, settings.GPU_IDLE_AFTER)
+        columns = ("util", "memory", "total", "temperature")
+        util, memory, total, heat = (known.now(latest.of_gpu(id, name), now) for name in columns)
         figures[id] = GpuFigures(util, memory, total, heat, since)
     return figures
 
 
 def node_now(node: str) -> dict[str, float]:
     """What the tasks of a node use together, by column of rates.OF_A_NODE."""
-    return fresh(places.of_node(node), time.time())
-
-
-def fresh(path: Path, now: float) -> dict[str, float]:
-    """The last values of a file, by column, that are not old."""
-    return _fresh(ring.summary(path), now)
+    now, known = time.time(), latest.read(node)
+    values = {name: known.now(name, now) for name in rates.OF_A_NODE}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def is_util(column: str) -> bool:
@@ -163,14 +159,9 @@ def is_util(column: str) -> bool:
     return column.startswith("gpu") and column.endswith("Util")
 
 
-def _fresh(summary: RingSummary | None, now: float) -> dict[str, float]:
-    columns = summary.columns.items() if summary else ()
-    return {name: mean.last for name, mean in columns if mean.count and now - mean.known <= FRESH}
-
-
 def _figure(name: str, column: Mean, asked: float | None, at: int) -> Figure:
     last = column.last if at - column.known <= FRESH else None
-    idle = rates.idle_since(column, time.time(), settings.GPU_IDLE_AFTER) if is_util(name) else 0
+    idle = rates.idle_since(column.known, column.busy, time.time(), settings.GPU_IDLE_AFTER) if is_util(name) else 0
     return Figure(last, _known(column.most), _known(column.mean), asked, idle)
 
 

@@ -32,12 +32,15 @@ class Contents:
     buckets: list[CoarseRow]
 
 
-def write(path: Path, columns: tuple[str, ...], at: int, values: Sequence[float], idle: float = math.inf) -> None:
-    """Add the values of one moment (seconds since 1970). A file with other columns, or none, is begun anew. ``idle``:
-    what the greatest value of an idle column may be, see ``Mean.busy``. Raises OSError."""
+def write(
+    path: Path, columns: tuple[str, ...], at: int, values: Sequence[float], idle: float = math.inf
+) -> RingSummary:
+    """Add the values of one moment (seconds since 1970), and return what the file has of the whole time. A file with
+    other columns, or none, is begun anew. ``idle``: what the greatest value of an idle column may be, see
+    ``Mean.busy``. Raises OSError."""
     layout = layout_of(columns)
     with _opened(path, layout) as file:
-        _write(file, layout, at, values, idle)
+        return _write(file, layout, at, values, idle)
 
 
 def read(path: Path, begin: int, end: int, step: int = 0) -> Contents | None:
@@ -60,7 +63,7 @@ def summary(path: Path) -> RingSummary | None:
         return None
 
 
-def _write(file: int, layout: Layout, at: int, values: Sequence[float], idle: float) -> None:
+def _write(file: int, layout: Layout, at: int, values: Sequence[float], idle: float) -> RingSummary:
     summary = _summary(file, layout)
     os.pwrite(file, layout.fine_row(at, values), layout.place(0, at))
     for tier in range(1, len(TIERS)):
@@ -72,6 +75,7 @@ def _write(file: int, layout: Layout, at: int, values: Sequence[float], idle: fl
     summary.sequence, summary.began, summary.at = summary.sequence + 1, summary.began or at, at
     place, slot = layout.summary_slot(summary)
     os.pwrite(file, slot, place)
+    return summary
 
 
 def _rows(file: int, layout: Layout, tier: int, begin: int, end: int) -> Iterator[CoarseRow]:

@@ -25,7 +25,7 @@ from base.wakes.lease import Fenced, Lease
 from clusters.models import Node
 from jobs.attempts import note_saved
 from jobs.config.spec import JobSpec
-from jobs.metrics import janitor, places, rates, ring
+from jobs.metrics import janitor, latest, places, rates, ring
 from jobs.metrics.engine import EngineSampler, NodeTarget, TaskTarget, Work
 from jobs.metrics.sharing import SharedRings
 from jobs.models import Job, Task
@@ -124,12 +124,13 @@ class Sampler:
         """Nobody is asked about a node that runs nothing."""
         for node in work.nodes:
             values = rates.node_values(0, [], {}, [])
-            ring.write(places.of_node(node.name), rates.OF_A_NODE, work.at, values)
+            summary = ring.write(places.of_node(node.name), rates.OF_A_NODE, work.at, values)
+            latest.write(node.name, work.at, summary, {}, {})
             self._idle_nodes[node.name] = values
 
     def _write_cluster(self, at: int) -> None:
-        latest = [of_nodes for moment, of_nodes in (engine.latest for engine in self._engines.values()) if moment == at]
-        if nodes := [*(values for of_nodes in latest for values in of_nodes.values()), *self._idle_nodes.values()]:
+        known = [of_nodes for moment, of_nodes in (engine.latest for engine in self._engines.values()) if moment == at]
+        if nodes := [*(values for of_nodes in known for values in of_nodes.values()), *self._idle_nodes.values()]:
             ring.write(places.of_cluster(), rates.OF_A_NODE, at, rates.cluster_values(nodes))
 
     def _report(self) -> processes.Report:

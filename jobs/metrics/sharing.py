@@ -1,4 +1,4 @@
-"""Keeps the ring files in the store that hosts share: the sampler that acts writes them there, the others fetch them.
+"""Keeps the files of metrics in the store that hosts share: the sampler that acts writes them, the others fetch them.
 
 One sampler asks the engines, so only its host has the files. Every PUSH seconds it writes those that have changed, an
 object for each folder (an attempt's, a node's, the cluster's). The samplers of other hosts, which wait for the lease,
@@ -30,7 +30,7 @@ from base.core.errors import LongshoreError
 from base.files.store import open_store
 from base.files.store.base import Entry, PathNotFound, Store
 from base.files.store.rules import PORTAL
-from jobs.metrics import places, ring
+from jobs.metrics import latest, places, ring
 
 FOLDER = f"/{PORTAL}/metrics"
 PUSH, PULL = 20.0, 10.0  # seconds; pages take what is older than rates.FRESH for unknown
@@ -151,14 +151,14 @@ def _list(store: Store, folder: str) -> list[Entry]:
 
 
 def _files_of(folder: Path) -> list[Path]:
-    """The ring files right in the folder."""
+    """The ring files right in the folder, and what was measured last."""
     with suppress(FileNotFoundError):
-        return sorted(file for file in folder.glob("*.ring") if file.is_file())
+        return sorted(file for kind in ("*.ring", places.LATEST) for file in folder.glob(kind) if file.is_file())
     return []
 
 
 def pack(folder: Path) -> bytes:
-    """The ring files in the folder, without the parts of them that were never written."""
+    """The files in the folder, without the parts of them that were never written."""
     heads, pieces = [], []
     for file in _files_of(folder):
         fd = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
@@ -190,14 +190,17 @@ def unpack(data: bytes, folder: Path) -> None:
             for start, length in head["extents"]:
                 os.pwrite(fd, whole[at : at + length], start)
                 at += length
-            if _last(new) > _last(target):
+            if _last(new, target.name) > _last(target, target.name):
                 new.replace(target)
         finally:
             os.close(fd)
             new.unlink(missing_ok=True)
 
 
-def _last(path: Path) -> int:
+def _last(path: Path, name: str) -> int:
+    """When something was measured last of which a file tells, that has this name in the end."""
+    if name == places.LATEST:
+        return latest.read_file(path).at
     summary = ring.summary(path)
     return summary.at if summary else 0
 

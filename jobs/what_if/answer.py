@@ -21,7 +21,7 @@ from jobs.forecast.play import MOST, Spread, first, side_by_side
 from jobs.forecast.refresh import clock, length_of
 from jobs.history.lengths import learn
 from jobs.planning.queue.lengths import Lengths
-from jobs.waiting.queue import WaitingJob, queue_now
+from jobs.waiting.queue import WaitingJob, queue_now, recent_queue
 from jobs.what_if.asked import AskedChange
 from jobs.what_if.changed import Situation, apply_changes
 from jobs.what_if.compare import Consequences, Effect, JobImpact, consequences, felt
@@ -30,6 +30,7 @@ BUDGET = 1.5  # seconds to play the queues: first a few jobs, and where that is 
 PATIENCE = 3.0  # a play that likely takes so many budgets is still tried: a third of its draws is enough
 WAIT = 2.0  # times the budget that somebody waits for an answer, where others have the cores
 FEW = MOST // 8
+_AS_IT_IS = "nothing changes"
 MANY = 2_000  # waiting jobs: of more, no change is tried alone
 
 
@@ -105,17 +106,29 @@ class WhatIfResult:
 def what_if(admin: Viewer, changes: Sequence[AskedChange], budget: float = BUDGET) -> WhatIfResult:
     """Raises Forbidden for those who may not READ_ALL, and BadRequest with a sentence about a change that cannot be."""
     require(admin, Permission.READ_ALL)
+    if not changes:
+        case = _as_it_is()
+        return WhatIfResult((), case, (), case, ())
     waiting, scene = queue_now()
     before = Situation(waiting, scene, load_rights())
     whole = apply_changes(before, changes)
     alone = _each_alone(before, changes) if len(changes) > 1 and len(waiting) <= MANY else []
     situations = [before, whole, *(one for _, one in alone)]
-    spreads, left_out = _played(situations, budget) if changes else ([{}, {}], [])
+    spreads, left_out = _played(situations, budget)
     cases = [consequences(one, found) for one, found in zip(situations, spreads, strict=True)]
     pairs = [(change, case) for (change, _), case in zip(alone, cases[2:], strict=True)]
     if len(changes) > 1 and len(waiting) > MANY:
         left_out.append(f"No change was tried alone: more than {MANY:,} jobs wait.")
     return WhatIfResult(changes, cases[0], pairs, cases[1], left_out)
+
+
+def _as_it_is() -> Consequences[WaitingJob]:
+    """What follows where nothing changes, worked out once for a large queue that was just seen."""
+    seen = recent_queue()
+    if _AS_IT_IS not in seen.answers:
+        seen.answers[_AS_IT_IS] = consequences(Situation(seen.waiting, seen.scene, load_rights()), {})
+    found: Consequences[WaitingJob] = seen.answers[_AS_IT_IS]
+    return found
 
 
 def _each_alone(

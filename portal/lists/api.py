@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -12,6 +11,7 @@ from urllib.parse import quote
 
 from django.http import HttpResponseBase, StreamingHttpResponse
 from drf_spectacular.utils import OpenApiParameter, extend_schema
+from pydantic_core import to_json
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -114,8 +114,8 @@ def _lines(
 ) -> list[shapes.JobItem] | StreamingHttpResponse:
     if window is not None:
         rows = queries.list_jobs(query.which, query.sort)
-        return [serializers.list_item(row, viewer) for row in (queries.with_exit(rows) if has_exit else rows)[window]]
-    lines = (serializers.list_item(row, viewer) for row in queries.iterate_jobs(query.which, AT_ONCE))
+        return [*serializers.list_items((queries.with_exit(rows) if has_exit else rows)[window], viewer)]
+    lines = serializers.list_items(queries.iterate_jobs(query.which, AT_ONCE), viewer)
     first = list(islice(lines, AT_ONCE))
     if len(first) < AT_ONCE:
         return first
@@ -126,7 +126,7 @@ def json_list(lines: Iterator[Mapping[str, Any]]) -> Iterator[bytes]:
     """A JSON array in pieces of AT_ONCE lines."""
     opening = b"["
     while chunk := list(islice(lines, AT_ONCE)):
-        yield opening + json.dumps(chunk, separators=(",", ":"), ensure_ascii=False).encode()[1:-1]
+        yield opening + to_json(chunk)[1:-1]
         opening = b","
     yield b"]"
 

@@ -14,14 +14,13 @@ from collections.abc import Iterator
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from drf_spectacular.utils import extend_schema
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
-from prometheus_client.core import GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
+from prometheus_client import CONTENT_TYPE_LATEST
 from rest_framework.request import Request
 
 from base.accounts.viewer import reads_all, require
 from base.roles import Permission
 from portal.metrics import figures
+from portal.metrics.text import Family, written
 from portal.shared.api.v1 import V1View
 from portal.shared.viewer import ip_of, viewer_of
 
@@ -32,23 +31,14 @@ class Metrics(V1View):
         viewer = viewer_of(request)
         if not (with_names := reads_all(viewer)) and not is_near(request._request):
             require(viewer, Permission.READ_ALL, "The metrics of the portal are for admins and auditors.")
-        registry = CollectorRegistry(auto_describe=False)
-        registry.register(PortalCollector(with_names=with_names))
-        return HttpResponse(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)
+        return HttpResponse(written(_scrape(with_names=with_names)), content_type=CONTENT_TYPE_LATEST)
 
 
-class PortalCollector(Collector):
-    """One scrape. ``with_names``: with the series of single jobs, which name their users."""
-
-    def __init__(self, *, with_names: bool) -> None:
-        self._with_names = with_names
-
-    def collect(self) -> Iterator[Metric]:
-        began = time.monotonic()
-        yield from figures.families(with_names=self._with_names)
-        took = GaugeMetricFamily("longshore_scrape_seconds", "How long it took to collect all this")
-        took.add_metric([], time.monotonic() - began)
-        yield took
+def _scrape(*, with_names: bool) -> Iterator[Family]:
+    """``with_names``: with the series of single jobs, which name their users."""
+    began = time.monotonic()
+    yield from figures.families(with_names=with_names)
+    yield figures.gauge("scrape_seconds", "How long it took to collect all this", [], {(): time.monotonic() - began})
 
 
 def is_near(request: HttpRequest) -> bool:

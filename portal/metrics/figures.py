@@ -1,72 +1,71 @@
-"""The figures of ``/metrics``. The number of queries does not grow with nodes, jobs or tasks."""
+"""The figures of ``/metrics``. The number of queries does not grow with nodes, jobs or tasks, and that of files grows
+with nodes alone: one of each is read."""
 
 from __future__ import annotations
 
 import math
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from django.conf import settings
 from django.db.models import Count, Min, Q, Sum
 from django.utils import timezone
 from django_q.models import OrmQ
-from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily, Metric
 
+from base.core.bulk import values_of
 from base.files.store.state import is_store_up
 from base.wakes import processes
 from clusters.models import Node, VirtualCluster
-from clusters.nodes.queries import views_of
-from clusters.placement.fit import gpus_to_give
-from clusters.taken import sums
+from clusters.nodes.queries import take_stock
+from clusters.placement.fit import NodeView, gpus_to_give, in_force
+from clusters.placement.shares import Hold
 from jobs import queries
-from jobs.metrics import places
-from jobs.metrics.idle import GpuNow, held_gpus
-from jobs.metrics.read import fresh
+from jobs.metrics import latest
+from jobs.metrics.idle import GpuNow, Known, held_gpus
+from jobs.metrics.latest import of_gpu, of_task
 from jobs.models import Task
 from jobs.planning.lifecycle import TASK_LIVE_STATES, JobState
 from portal.hosts import hosts
+from portal.metrics.text import Family
 
 _MB = 2**20
 
 
-def families(*, with_names: bool) -> Iterator[Metric]:
+def families(*, with_names: bool) -> Iterator[Family]:
     """All families; ``with_names``: also those of single jobs."""
-    gpus = held_gpus()
+    known = cache(latest.read)
+    gpus = held_gpus(known=known)
     yield from _of_portal()
     yield from _of_hosts()
     yield from _of_jobs()
-    yield from _of_nodes(gpus)
+    yield from _of_nodes(gpus, known)
     if with_names:
-        yield from _of_each_job(gpus)
+        yield from _of_each_job(gpus, known)
 
 
-def gauge(name: str, says: str, labels: Sequence[str], values: Mapping[Any, float | None]) -> Metric:
+def gauge(name: str, says: str, labels: Sequence[str], values: Mapping[Any, float | None]) -> Family:
     """A family: the values by a tuple of those of its labels. What nobody knows is left out."""
-    family = GaugeMetricFamily(f"longshore_{name}", says, labels=labels)
-    for key, value in values.items():
-        if value is not None and not math.isnan(value):
-            family.add_metric(key, value)
-    return family
+    there = {key: value for key, value in values.items() if value is not None and not math.isnan(value)}
+    return Family(f"longshore_{name}", says, labels, there)
 
 
-def by(label: str, name: str, says: str, values: Mapping[Any, float | None]) -> Metric:
+def by(label: str, name: str, says: str, values: Mapping[Any, float | None]) -> Family:
     """Return the same with one label."""
     return gauge(name, says, [label], {(key,): value for key, value in values.items()})
 
 
-def _of_portal() -> Iterator[Metric]:
-    info = InfoMetricFamily("longshore", "This portal")
-    info.add_metric([], {"version": settings.VERSION, "instance": settings.INSTANCE})
-    yield info
+def _of_portal() -> Iterator[Family]:
+    yield gauge("info", "This portal", ["version", "instance"], {(settings.VERSION, settings.INSTANCE): 1.0})
     yield by("process", "process_seen_seconds", "Since a process was last seen", processes.ages())
     store = is_store_up()
     yield gauge("store_up", "Whether the file store answers", [], {(): None if store is None else float(store)})
     yield gauge("orders", "Orders that workers have not carried out yet", [], {(): float(OrmQ.objects.count())})
 
 
-def _of_hosts() -> Iterator[Metric]:
+def _of_hosts() -> Iterator[Family]:
     known = hosts.hosts()
     lines = [(host.name, process) for host in known for process in host.processes]
     yield by("host", "host_up", "Whether any process of it lives", {host.name: host.lives for host in known})
@@ -81,7 +80,7 @@ def _of_hosts() -> Iterator[Metric]:
     yield gauge("lease_epoch", "The epoch of the lease by which it acts, of a scheduler or sampler", labels, epochs)
 
 
-def _of_jobs() -> Iterator[Metric]:
+def _of_jobs() -> Iterator[Family]:
     counts = queries.count_by_state()
     yield by("state", "jobs", "Jobs by state, ended ones too", {state: float(each) for state, each in counts.items()})
     rows = (
@@ -105,44 +104,49 @@ def _of_jobs() -> Iterator[Metric]:
     yield by("state", "tasks", "Tasks that hold something", tasks)
 
 
-def _of_nodes(gpus: Sequence[GpuNow]) -> Iterator[Metric]:
-    nodes = list(Node.objects.select_related("dedicated_to").order_by("name"))
-    views = views_of(nodes)
-    names = {node.pk: node.name for node in nodes}
-    taken: dict[str, list[int]] = {node.name: [0, 0, 0] for node in nodes}
-    vcs: dict[str, list[int]] = {name: [0, 0, 0] for name in VirtualCluster.objects.values_list("name", flat=True)}
-    for node_id, vc, *amounts in sums("node", "vc"):
-        for key, of_key in ((names.get(node_id, ""), taken), (vc, vcs)):
-            of_key[key] = [sum(pair) for pair in zip(of_key.get(key, [0, 0, 0]), amounts, strict=True)]
-
-    def of(sums: dict[str, list[int]], at: int, factor: int = 1) -> dict[str, float | None]:
-        return {name: float(amounts[at] * factor) for name, amounts in sorted(sums.items())}
-
-    answers = {node.name: float(node.health == Node.Health.READY) for node in nodes}
-    is_offered = {node.name: float(node.offered) for node in views}
+def _of_nodes(gpus: Sequence[GpuNow], known: Known) -> Iterator[Family]:
+    stock = take_stock()
+    nodes = in_force(stock.nodes, timezone.now())
+    holds = stock.holds.values()
+    names = VirtualCluster.objects.values_list("name", flat=True)
+    vcs = _taken(names, ((hold.vc, hold) for hold in holds))
+    taken = _taken((node.name for node in nodes), ((hold.node, hold) for hold in holds))
+    healths = Node.objects.order_by("name").values_list("name", "health")
+    answers = {name: float(health == Node.Health.READY) for name, health in healths}
+    is_offered = {node.name: float(node.offered) for node in nodes}
     yield by("node", "node_up", "Whether its engine answers", answers)
     yield by("node", "node_offered", "Whether new tasks are placed there", is_offered)
     yield by("node", "node_cpus", "Cores", {node.name: float(node.cpus) for node in nodes})
-    yield by("node", "node_cpus_taken", "Cores that tasks hold", of(taken, 0))
+    yield by("node", "node_cpus_taken", "Cores that tasks hold", taken[0])
     yield by("node", "node_memory_bytes", "Memory", {node.name: float(node.memory_mb * _MB) for node in nodes})
-    yield by("node", "node_memory_taken_bytes", "Memory that tasks hold", of(taken, 1, _MB))
+    yield by("node", "node_memory_taken_bytes", "Memory that tasks hold", taken[1])
     yield by("node", "node_gpus", "GPUs", {node.name: float(len(node.gpus)) for node in nodes})
-    free = {node.name: float(len(gpus_to_give(node))) for node in views}
+    free = {node.name: float(len(gpus_to_give(node))) for node in nodes}
     yield by("node", "node_gpus_free", "GPUs that a task could get now", free)
-    yield by("node", "node_gpus_taken", "GPUs that tasks hold", of(taken, 2))
-    yield by("vc", "vc_cpus_taken", "Cores that tasks of a virtual cluster hold", of(vcs, 0))
-    yield by("vc", "vc_memory_taken_bytes", "Memory that they hold", of(vcs, 1, _MB))
-    yield by("vc", "vc_gpus_taken", "GPUs that they hold", of(vcs, 2))
-    yield from _used(nodes)
+    yield by("node", "node_gpus_taken", "GPUs that tasks hold", taken[2])
+    yield by("vc", "vc_cpus_taken", "Cores that tasks of a virtual cluster hold", vcs[0])
+    yield by("vc", "vc_memory_taken_bytes", "Memory that they hold", vcs[1])
+    yield by("vc", "vc_gpus_taken", "GPUs that they hold", vcs[2])
+    yield from _used(nodes, known)
     idle_on = Counter(gpu.node for gpu in gpus if gpu.idle_since is not None)
     idle = {name: float(idle_on[name]) for name in [*(node.name for node in nodes if node.gpus), *idle_on]}
     yield by("node", "node_gpus_idle", "GPUs that tasks hold and have not used for long", idle)
 
 
-def _used(nodes: Sequence[Node]) -> Iterator[Metric]:
+def _taken(names: Iterable[str], holds: Iterable[tuple[str, Hold]]) -> Sequence[dict[str, float | None]]:
+    """Cores, bytes and GPUs that are held, each by name, in their order."""
+    sums = {name: [0, 0, 0] for name in names}
+    for name, hold in holds:
+        of_name = sums.setdefault(name, [0, 0, 0])
+        of_name[0] += hold.cpus
+        of_name[1] += hold.memory_mb * _MB
+        of_name[2] += len(hold.gpu_ids)
+    return [{name: float(sums[name][at]) for name in sorted(sums)} for at in range(3)]
+
+
+def _used(nodes: Sequence[NodeView], known: Known) -> Iterator[Family]:
     """What the sampler measured last, if that was lately."""
     now = time.time()
-    of_nodes = {node.name: fresh(places.of_node(node.name), now) for node in nodes}
     for name, column in (
         ("cpu_used_cores", "cpu"),
         ("memory_used_bytes", "memory"),
@@ -151,10 +155,9 @@ def _used(nodes: Sequence[Node]) -> Iterator[Metric]:
         ("disk_read_bytes_per_second", "diskRead"),
         ("disk_written_bytes_per_second", "diskWritten"),
     ):
-        values = {node: columns.get(column) for node, columns in of_nodes.items()}
-        yield by("node", f"node_{name}", "What its tasks use together", values)
-    gpus = [(node.name, str(gpu["id"])) for node in nodes for gpu in node.gpus]
-    of_gpus = {key: fresh(places.of_gpu(*key), now) for key in gpus}
+        of_nodes = {node.name: known(node.name).now(column, now) for node in nodes}
+        yield by("node", f"node_{name}", "What its tasks use together", of_nodes)
+    gpus = [(node.name, known(node.name), str(id)) for node in nodes for id, _ in node.gpus]
     for name, column, factor, says in (
         ("busy_ratio", "util", 0.01, "How busy it is"),
         ("memory_used_bytes", "memory", 1, "Its memory in use"),
@@ -162,23 +165,25 @@ def _used(nodes: Sequence[Node]) -> Iterator[Metric]:
         ("power_watts", "power", 1, "What it draws"),
         ("temperature_celsius", "temperature", 1, "How hot it is"),
     ):
-        known = {key: columns[column] * factor for key, columns in of_gpus.items() if column in columns}
-        yield gauge(f"gpu_{name}", says, ["node", "gpu"], known)
+        last = {(node, id): there.now(of_gpu(id, column), now) for node, there, id in gpus}
+        values = {key: value * factor for key, value in last.items() if value is not None}
+        yield gauge(f"gpu_{name}", says, ["node", "gpu"], values)
 
 
-def _of_each_job(gpus: Sequence[GpuNow]) -> Iterator[Metric]:
+def _of_each_job(gpus: Sequence[GpuNow], known: Known) -> Iterator[Family]:
     """The figures of each running job."""
     labels = ["user", "job", "vc"]
     sums: dict[tuple[str, str, str], dict[str, float]] = {}
     now = time.time()
     which = Q(state="RUNNING", job__state=JobState.RUNNING)
-    fields = ("job__username", "job__name", "job__vc", "attempt__app_id", "role", "index")
-    for user, job, vc, app_id, role, index in Task.live().filter(which).order_by("id").values_list(*fields):
-        used = fresh(places.of_task(app_id, role, index), now)
+    fields = ("job__username", "job__name", "job__vc", "id", "node")
+    for user, job, vc, id, node in values_of(Task.live().filter(which).order_by("id").values_list(*fields)):
+        there = known(node)
         of_job = sums.setdefault((user, job, vc), {"tasks": 0.0})
         of_job["tasks"] += 1
-        for column in {"cpu", "memory"} & used.keys():
-            of_job[column] = of_job.get(column, 0.0) + used[column]
+        for column in ("cpu", "memory"):
+            if (used := there.now(of_task(id, column), now)) is not None:
+                of_job[column] = of_job.get(column, 0.0) + used
     vc_of = {key[:2]: key[2] for key in sums}
     for gpu in gpus:
         of_job = sums.get((gpu.username, gpu.job, vc_of.get((gpu.username, gpu.job), "")), {})

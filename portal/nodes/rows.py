@@ -1,4 +1,4 @@
-"""What the page of all nodes shows: the nodes, which GPUs of them are the viewer's, and the reservations on them."""
+"""What pages of nodes show: nodes, which GPUs of them are the viewer's, sums of all, and the reservations on them."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
-from django.db.models import Count, Max
+from django.db.models import Case, CharField, Count, F, Max, Q, QuerySet, Value, When
 from django.utils import timezone
 
 from base.accounts.viewer import Viewer
 from base.core import words
-from base.hosts import predecessor
-from clusters.models import Allocation, Cluster, Node
-from clusters.nodes.queries import views_of
+from clusters.models import Allocation, Node
+from clusters.nodes.queries import load_nodes, views_of
 from clusters.placement.fit import NodeView, gpus_out, gpus_to_give
 from clusters.placement.topology import path_of
-from jobs import access, queries
+from jobs import access
 from jobs.models import Job
 from jobs.planning.lifecycle import JobState
 from jobs.planning.queue import sentences
@@ -95,24 +94,6 @@ class ShownReservation:
     lapsed: str = ""  # until when others may use it
 
 
-def nodes_page(viewer: Viewer) -> dict[str, Any]:
-    """The context of nodes/_nodes.html; its queries grow neither with the nodes nor with what runs and waits."""
-    lines = node_lines(queries.gpus_of(viewer.username))
-    of_clusters = any(line.is_of_cluster for line in lines)
-    return {
-        "held": predecessor.sentence(),
-        "nodes": lines,
-        "clusters": Cluster.objects.annotate(number=Count("nodes")).order_by("name") if of_clusters else [],
-        "marks": [mark for line in lines for mark in line.view.marks],
-        "free_gpus": sum(line.free_gpus for line in lines),
-        "all_gpus": sum(len(line.view.gpus) for line in lines),
-        "out_gpus": sum(line.out_gpus for line in lines),
-        "largest": max((line.free_gpus for line in lines), default=0),
-        "away": sum(line.state == "unreachable" for line in lines),
-        "reserved": reserved(viewer),
-    }
-
-
 def reserved(viewer: Viewer, node: str = "") -> list[ShownReservation]:
     """The reservations, or those on one node; two queries beside those for the turns, one where nobody waits."""
     shown = [each for each in reservations() if not node or node in each.nodes]
@@ -166,6 +147,45 @@ def seen_version() -> str:
     return ".".join(str(each) for each in (*nodes.values(), *taken.values()))
 
 
+@dataclass(frozen=True, slots=True)
+class NodeRoom:
+    """What sums over all nodes need of one."""
+
+    view: NodeView
+    state: str  # as of a ShownNode
+    free_gpus: int
+    out_gpus: int
+
+
+def node_rooms() -> list[NodeRoom]:
+    """All nodes by name. Three queries where nothing has changed since this process asked last."""
+    states = dict(with_state().exclude(shown="active").values_list("name", "shown"))
+    return [_room(view, states.get(view.name, "active")) for view in load_nodes()]
+
+
+def with_state() -> QuerySet[Any]:
+    """The nodes with their state as pages show it, ``shown``."""
+    away = When(~Q(health=Node.Health.READY), then=Value("unreachable"))
+    closed = When(~Q(closed=""), status=Node.Status.ACTIVE, then=Value("cordoned"))  # by its cluster
+    return Node.objects.annotate(shown=Case(away, closed, default=F("status"), output_field=CharField()))
+
+
+def sums(rooms: Sequence[NodeRoom]) -> dict[str, int]:
+    """How many GPUs there are, are free and are out of service, and how many are free on one node at most."""
+    return {
+        "free_gpus": sum(room.free_gpus for room in rooms),
+        "all_gpus": sum(len(room.view.gpus) for room in rooms),
+        "out_gpus": sum(room.out_gpus for room in rooms),
+        "largest": max((room.free_gpus for room in rooms), default=0),
+    }
+
+
+def lines_of(rooms: Sequence[NodeRoom], own: Own) -> list[ShownNode]:
+    """Some of them as pages show them; one query."""
+    nodes = {node.name: node for node in Node.objects.filter(name__in=[room.view.name for room in rooms])}
+    return [_line(room.view, own, nodes[room.view.name]) for room in rooms if room.view.name in nodes]
+
+
 def node_lines(own: Own = NOBODY) -> list[ShownNode]:
     """All nodes by name; three queries."""
     return _lines(list(Node.objects.select_related("dedicated_to").order_by("name")), own)
@@ -178,6 +198,11 @@ def line_of(node: Node, own: Own = NOBODY) -> ShownNode:
 
 def _lines(nodes: Sequence[Node], own: Own) -> list[ShownNode]:
     return [_line(view, own, node) for view, node in zip(views_of(nodes), nodes, strict=True)]
+
+
+def _room(view: NodeView, state: str) -> NodeRoom:
+    squares = _squares(view, state, ())
+    return NodeRoom(view, state, squares.count("free"), squares.count("out"))
 
 
 def _squares(view: NodeView, state: str, own: Collection[str]) -> tuple[str, ...]:

@@ -20,8 +20,9 @@ from clusters.nodes.gone import confirm_gone
 from jobs.checking.plan import PARTS, NodeCheck
 from jobs.checking.run import CHECK_LIMIT, last_check, order_check
 from portal.nodes.drain import DONE, drain_page
+from portal.nodes.listing import NodesQuery, nodes_page
 from portal.nodes.node import node_page, node_version
-from portal.nodes.rows import nodes_page, nodes_version
+from portal.nodes.rows import nodes_version
 from portal.nodes.wall import wall_page, wall_version
 from portal.shared.confirm import ask_to_confirm, question, return_url
 from portal.shared.guard import own_form, own_page, reading
@@ -31,8 +32,10 @@ from portal.shared.viewer import admin_of, all_reader_of, viewer_of
 
 @own_page
 def all_nodes(request: HttpRequest) -> HttpResponse:
-    stream = address("nodes", v=nodes_version())  # before the reads
-    return render(request, "nodes/nodes.html", {"nav": "nodes", "stream": stream, **nodes_page(viewer_of(request))})
+    asked = request.GET.dict()
+    stream = address("nodes", **{**asked, "v": nodes_version()})  # before the reads
+    page = nodes_page(NodesQuery(asked), viewer_of(request))
+    return render(request, "nodes/nodes.html", {"stream": stream, **page})
 
 
 @own_page
@@ -95,7 +98,9 @@ class LiveNodes(LivePage):
         return nodes_version()
 
     def parts(self) -> dict[str, str]:
-        return {"nodes": self.drawn("nodes/_nodes.html", nodes_page(self.viewer))}
+        page = nodes_page(NodesQuery(self.request.GET.dict()), self.viewer)
+        parts = {"nodes": "nodes/_nodes.html", "nodes-facets": "nodes/_nodes_facets.html"}
+        return {part: self.drawn(template, page) for part, template in parts.items()}
 
 
 class LiveNode(LivePage):

@@ -19,7 +19,7 @@ from clusters.models import Allocation, Node
 from clusters.vcs.queries import VcView, load_vcs
 from jobs import queries, versions
 from jobs.planning.lifecycle import JobState
-from portal.nodes.rows import ShownNode, node_lines
+from portal.nodes.rows import NOBODY, ShownNode, lines_of, node_lines, node_rooms
 from portal.shared.jobs.rows import JobRow, rows_of
 
 BLOCK = 50  # nodes drawn, and sent again, together
@@ -142,8 +142,9 @@ def _alerts(lines: Sequence[ShownNode]) -> list[str]:
 
 
 def cluster_needs(viewer: Viewer) -> dict[str, Any]:
-    """The context of lists/_home_needs.html."""
-    needs = list(_needs(node_lines()))
+    """The context of lists/_home_needs.html. Rows are read of the nodes alone that need something."""
+    troubled = [room for room in node_rooms() if room.state in ("unreachable", "draining") or room.view.marks]
+    needs = list(_needs(lines_of(troubled, NOBODY)))
     return {
         "needs": needs[:MOST_NEEDS],
         "more_needs": len(needs[MOST_NEEDS:]),

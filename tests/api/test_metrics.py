@@ -16,10 +16,11 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from base.models import User
-from jobs.metrics import places, rates, ring
-from jobs.models import Attempt, Job
+from jobs.metrics import latest, places, rates, ring
+from jobs.models import Attempt, Job, Task
 from tests.builders import make_job, make_node
 from tests.http import ApiClient, Client
+from tests.measures import measured
 
 Api = Callable[[User | None], ApiClient]
 Browse = Callable[[User | None], Client]
@@ -36,10 +37,9 @@ def _folder(settings: Any, tmp_path: Path, measures_stay: None) -> None:
 def write(
     job: Job, index: int, at: int, *, cpu: float = math.nan, memory: float = math.nan, gpu: float = math.nan
 ) -> None:
-    attempt = Attempt.objects.get(job=job)
-    ids = [str(id) for id in attempt.tasks.get(index=index).gpu_ids]
-    values = [cpu, memory, 3.0, *[math.nan] * 5, *[value for _ in ids for value in (gpu, 5 * MB, math.nan)]]
-    ring.write(places.of_task(attempt.app_id, "worker", index), rates.columns_of(ids), at, values, rates.IDLE)
+    task = Task.objects.get(job=job, index=index)
+    values = [cpu, memory, 3.0, *[math.nan] * 5, *[value for _ in task.gpu_ids for value in (gpu, 5 * MB, math.nan)]]
+    measured(task, at, values)
 
 
 @pytest.fixture
@@ -203,10 +203,13 @@ def test_nodes_and_the_cluster_have_plots(browse: Browse, alice: User, job: Job,
     now = int(time.time()) // 10 * 10
     for at in range(now - 600, now, 10):
         values = [2, 1.5, 2**30, math.nan, math.nan, math.nan, math.nan, 2, 0.9, 2**30, 1]
-        for path in (places.of_node("node-1"), places.of_cluster()):
-            ring.write(path, rates.OF_A_NODE, at, values)
-        for id in "01":
-            ring.write(places.of_gpu("node-1", id), rates.OF_A_NODES_GPU, at, [90, 2**30, 2**31, 300, 61])
+        ring.write(places.of_cluster(), rates.OF_A_NODE, at, values)
+        of_node = ring.write(places.of_node("node-1"), rates.OF_A_NODE, at, values)
+        of_gpus = {
+            id: ring.write(places.of_gpu("node-1", id), rates.OF_A_NODES_GPU, at, [90, 2**30, 2**31, 300, 61])
+            for id in "01"
+        }
+        latest.write("node-1", at, of_node, of_gpus, {})
     text = browse(alice).get(url).content.decode()
     assert text.count('class="ls-chart"') >= 5 and "1.5 of 8" in text
     found = browse(alice).get(f"{url}/data?range=1h").json()

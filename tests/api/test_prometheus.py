@@ -18,10 +18,10 @@ from base.files.store import state as store_state
 from base.models import User
 from base.wakes import processes
 from clusters.models import VirtualCluster
-from jobs.metrics import places, rates, ring
+from jobs.metrics import latest, places, rates, ring
 from jobs.models import Task
 from tests.builders import make_job, make_node
-from tests.helpers import LIMIT
+from tests.helpers import LIMIT, files_opened
 from tests.http import ApiClient
 
 Api = Callable[[User | None], ApiClient]
@@ -43,9 +43,10 @@ def cluster(settings: Any, tmp_path: Path, alice: User, measures_stay: None) -> 
     for at in range(now - 3600, now + 10, 100):
         values = [1.5, 2**30, *[nan] * 6, 90, 2**30, nan, 0, 2**20, nan]
         ring.write(path, rates.columns_of(ids), at, values, rates.IDLE)
-    ring.write(path, rates.columns_of(ids), now, values, rates.IDLE)
-    ring.write(places.of_node("gpu-01"), rates.OF_A_NODE, now, [1, 1.5, 2**30, 3, 4, 5, 6, 2, 0.9, 2**30, 1])
-    ring.write(places.of_gpu("gpu-01", "0"), rates.OF_A_NODES_GPU, now, [90, 2**30, 2**36, 300, 60])
+    of_task = ring.write(path, rates.columns_of(ids), now, values, rates.IDLE)
+    of_node = ring.write(places.of_node("gpu-01"), rates.OF_A_NODE, now, [1, 1.5, 2**30, 3, 4, 5, 6, 2, 0.9, 2**30, 1])
+    of_gpu = ring.write(places.of_gpu("gpu-01", "0"), rates.OF_A_NODES_GPU, now, [90, 2**30, 2**36, 300, 60])
+    latest.write("gpu-01", now, of_node, {"0": of_gpu}, {task.pk: of_task})
 
 
 def read(answer: Any) -> dict[str, dict[tuple[str, ...], float]]:
@@ -119,10 +120,9 @@ def test_the_setting_says_from_where(api: Api, settings: Any) -> None:
 
 
 def test_many_nodes_and_jobs_take_as_many_queries_as_one(api: Api, admin: User) -> None:
-    client = api(admin)
-    client.get("/metrics")
-    counts = []
+    client, counts = api(admin), []
     for time_ in range(2):
+        client.get("/metrics")  # what has changed is read once
         with CaptureQueriesContext(connection) as queries:
             client.get("/metrics")
         counts.append(len(queries))
@@ -130,6 +130,13 @@ def test_many_nodes_and_jobs_take_as_many_queries_as_one(api: Api, admin: User) 
             name = f"n{time_}-{number}"
             make_job("bob", name, state="RUNNING", tasks=3, node=make_node(name))
     assert counts[0] == counts[1] <= 15
+
+
+def test_a_file_is_read_for_each_node_not_for_each_gpu_and_task(api: Api, admin: User, settings: Any) -> None:
+    make_job("bob", "wide", state="RUNNING", tasks=3, gpus=1, node=make_node("gpu-02", gpus=8))
+    with files_opened(settings.METRICS_DIR) as opened:
+        assert api(admin).get("/metrics").status_code == 200
+    assert len(opened) == 2, opened
 
 
 def test_every_expression_of_the_dashboard_names_metrics_that_exist(api: Api, admin: User) -> None:

@@ -11,6 +11,7 @@ from base.models import User
 from clusters.placement.fit import FreeNode
 from jobs.models import Job, Task
 from jobs.waiting import changes, queue, why
+from jobs.what_if import answer
 from tests.builders import make_job, make_node
 from tests.http import Browser
 from tests.submitting import config_text
@@ -63,6 +64,22 @@ def test_the_turns_behind_a_job_of_many_tasks_are_worked_out_once_for_all_who_lo
     assert (len(looks), len(puts)) == first
     assert first[0] == 1
     assert "600" in bob.get("/jobs").content.decode()
+
+
+def test_what_follows_where_nothing_changes_is_worked_out_once(admin: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queue, "SHORTEST", 3600.0)
+    monkeypatch.setattr(queue, "LONGEST", 3600.0)
+    wide(600)
+    browser, plays = Browser(), counted(monkeypatch, answer, "consequences")
+    browser.force_login(admin)
+    for _ in range(3):
+        assert browser.get("/policy").status_code == 200
+    assert len(plays) == 1
+    monkeypatch.setattr(queue, "MANY", 10_000)
+    queue.forget()
+    for _ in range(2):
+        browser.get("/policy")
+    assert len(plays) == 3, "a small queue is looked at as it is now"
 
 
 def test_a_job_submitted_a_moment_ago_has_its_reason_on_its_own_page(bob: Browser) -> None:

@@ -13,7 +13,7 @@ from base.files.store import open_store, rules
 from base.files.store.base import StoreUnavailable, find
 from base.files.store_actor import KnownAccounts
 from base.models import User
-from jobs.metrics import janitor, places, ring, sharing
+from jobs.metrics import janitor, latest, places, ring, sharing
 from jobs.metrics.sharing import FOLDER, SharedRings, pack, unpack
 from tests.builders import make_job, make_node
 from tests.helpers import LIMIT
@@ -69,13 +69,19 @@ def test_what_one_host_samples_another_has_with_the_next_fetch(on_host: Host) ->
 
 def test_an_older_file_takes_the_place_of_no_newer_one(on_host: Host) -> None:
     path = places.of_node("n1")
-    ring.write(path, COLUMNS, AT, [1.0, 1.0])
+    latest.write("n1", AT, ring.write(path, COLUMNS, AT, [1.0, 1.0]), {}, {})
     older = pack(path.parent)
-    ring.write(path, COLUMNS, AT + 10, [2.0, 2.0])
+    latest.write("n1", AT + 10, ring.write(path, COLUMNS, AT + 10, [2.0, 2.0]), {}, {})
+    newer = pack(path.parent)
     unpack(older, path.parent)
-    assert (found := ring.summary(path)) and found.at == AT + 10
+    assert (found := ring.summary(path)) and found.at == latest.read("n1").at == AT + 10
     unpack(b"nonsense", path.parent)
-    assert os.listdir(path.parent) == ["node.ring"]
+    assert sorted(os.listdir(path.parent)) == ["latest.json", "node.ring"]
+    on_host("b")
+    path = places.of_node("n1")
+    for pack_of, at in ((older, AT), (newer, AT + 10)):
+        unpack(pack_of, path.parent)
+        assert (found := ring.summary(path)) and found.at == latest.read("n1").at == at
 
 
 def test_a_store_that_is_down_stops_no_sampler(monkeypatch: pytest.MonkeyPatch) -> None:

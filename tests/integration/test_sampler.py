@@ -26,7 +26,7 @@ from clusters.models import Node
 from jobs import queries
 from jobs.config.spec import JobSpec
 from jobs.containers import discard
-from jobs.metrics import engine, janitor, places, rates, read, ring
+from jobs.metrics import engine, janitor, latest, places, rates, read, ring
 from jobs.metrics.sampler import Sampler
 from jobs.models import Job, Task
 from tests.builders import make_job, make_node
@@ -180,6 +180,34 @@ def test_gpus_are_those_of_the_exporter_where_it_is_set(hosts: Hosts, sampler: S
     node = ring.summary(places.of_node("n1")) or pytest.fail("no file")
     found = {name: column.last for name, column in node.columns.items()}
     assert (found["gpus"], found["gpusBusy"], found["gpusIdle"]) == (2, pytest.approx(0.83), 1)
+
+
+def test_how_a_node_is_now_is_in_one_file(hosts: Hosts, sampler: Sampler) -> None:
+    _, runtime = running(hosts, gpus=1)
+    runtime.programs["nvidia-smi"] = SMI
+    tick(sampler, AT)
+    tick(sampler, AT + 10)
+    known, task = latest.read("n1"), Task.objects.get()
+    assert known.at == AT + 10 and known.now("tasks", AT + 10) == 1
+    for key, value in ((latest.of_task(task.pk, "gpu0Util"), 97), (latest.of_gpu("0", "temperature"), 61)):
+        assert known.now(key, AT + rates.FRESH) == value, "asked in the first round alone"
+        assert known.now(key, AT + rates.FRESH + 1) is None, "what was known before is not how it is now"
+    assert known.now(latest.of_task(task.pk, "memory"), AT + 10 + rates.FRESH) == 64 << 20
+    tick(sampler, AT + 100)
+    assert not [key for key in latest.read("n1").last if key.startswith("gpu/")], "nobody asks for what is old"
+    Task.objects.update(state="SUCCEEDED")
+    sampler.tick(AT + 110)
+    assert latest.read("n1").now("tasks", AT + 110) == 0, "a node that runs nothing is in its file too"
+
+
+def test_an_idle_gpu_is_idle_in_the_file_too(hosts: Hosts, sampler: Sampler) -> None:
+    _, runtime = running(hosts, gpus=1)
+    runtime.programs["nvidia-smi"] = "0, GPU-aa, 0, 1024, 40960, 300, 61\n"
+    tick(sampler, AT)
+    sampler._engines[ENDPOINT, ""]._asks_at.clear()
+    tick(sampler, AT + 10)
+    util, known = latest.of_task(Task.objects.get().pk, "gpu0Util"), latest.read("n1")
+    assert known.idle_since(util, AT + 10, after=10) == AT and known.idle_since(util, AT + 10, after=11) == 0
 
 
 def test_an_exporter_that_is_away_costs_nothing_else(hosts: Hosts, sampler: Sampler) -> None:

@@ -343,3 +343,14 @@ def test_very_many_ended_jobs_are_counted_once_in_a_while_and_live_ones_each_tim
     assert (queries.count_by_state()["SUCCEEDED"], queries.count_by_state()["WAITING"]) == (2, 1)
     monkeypatch.setattr(queries, "ENDED_FOR", 0.0)
     assert queries.count_by_state()["SUCCEEDED"] == 3
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL reads moments as they are")
+def test_the_whole_list_is_read_along_its_index() -> None:
+    """A moment is read as a text, by which no index orders."""
+    make_job("alice", "one")
+    with CaptureQueriesContext(connection) as asked:
+        assert len(list(queries.iterate_jobs(JobFilter(), 10))) == 1
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN QUERY PLAN {asked[0]['sql']}")
+        assert "TEMP B-TREE" not in str(cursor.fetchall())

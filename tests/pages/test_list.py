@@ -15,10 +15,11 @@ from playwright.sync_api import expect
 
 from base.models import User
 from clusters.models import VirtualCluster
-from jobs.metrics import idle, places, rates, ring
-from jobs.models import Attempt
+from jobs.metrics import idle
+from jobs.models import Task
 from jobs.planning import exits
 from tests.builders import fail_again, make_job, make_node
+from tests.measures import measured
 from tests.pages.conftest import Tab
 
 Browse = Callable[[User | None], Client]
@@ -306,11 +307,8 @@ def test_a_running_job_says_what_it_uses(
     node, now = make_node(gpus=2), int(time.time()) // 10 * 10
     for name, gpus, cpu, util in (("busy", 2, 3.0, 91.0), ("idle", 1, 0.1, 0.0), ("cores", 0, 1.92, 0.0)):
         job = make_job("alice", name, state="RUNNING", gpus=gpus, node=node)
-        attempt, ids = Attempt.objects.get(job=job), [str(at) for at in range(gpus)]
-        path = places.of_task(attempt.app_id, "worker", 0)
         for at in (*range(now - 7800, now, 200), now):
-            values = [cpu, *[math.nan] * 7, *[value for _ in ids for value in (util, 5.0, math.nan)]]
-            ring.write(path, rates.columns_of(ids), at, values, rates.IDLE)
+            measured(Task.objects.get(job=job), at, [cpu, *[math.nan] * 7, *[util, 5.0, math.nan] * gpus])
     make_job("alice", "unmeasured", state="RUNNING", gpus=1, node=node)
     monkeypatch.setattr(idle, "time", SimpleNamespace(time=lambda: now + 5.0))  # also when the page comes late
     page = browse(alice).get("/jobs")

@@ -20,7 +20,7 @@ from jobs.planning.lifecycle import JobState
 from jobs.queries import JobFilter
 from portal.lists.home.share import shares
 from portal.nodes import wall
-from portal.nodes.rows import node_lines
+from portal.nodes.rows import lines_of, node_rooms, sums
 from portal.shared.jobs.rows import rows_of
 
 MOST = 10  # lines of each part
@@ -88,21 +88,22 @@ def _idle(held: Sequence[GpuNow]) -> list[str]:
 
 def cluster(viewer: Viewer) -> dict[str, Any]:
     """{"totals": [Total], "nodes": [ShownNode], "more_nodes": n, "shares": [Share], "free_gpus": n, "out_gpus": n,
-    "all_gpus": n, "largest": n}"""
+    "all_gpus": n, "largest": n}. Only of the nodes that are shown a row is read."""
     held = queries.gpus_held(viewer.username)
-    lines = node_lines(queries.by_node(held))
-    with_gpus = [line for line in lines if line.squares]
+    rooms = node_rooms()
+    with_gpus = [room for room in rooms if room.view.gpus]
+    bad = [room for room in rooms if room.state != "active"]
+    shown = [*with_gpus[:MOST_NODES], *bad[:MOST]]
+    lines = lines_of(shown, queries.by_node(held))
     return {
-        "totals": _totals([line.view for line in lines]),
-        "nodes": with_gpus[:MOST_NODES],
+        "totals": _totals([room.view for room in rooms]),
+        "nodes": lines[: len(with_gpus[:MOST_NODES])],
         "more_nodes": len(with_gpus[MOST_NODES:]),
-        "any_nodes": bool(lines),
-        "bad_nodes": [line for line in lines if line.state != "active"],
-        "shares": shares(require_user(viewer), lines, held) if viewer.is_authenticated and with_gpus else [],
-        "free_gpus": sum(line.free_gpus for line in lines),
-        "out_gpus": sum(line.out_gpus for line in lines),
-        "all_gpus": sum(len(line.squares) for line in lines),
-        "largest": max((line.free_gpus for line in lines), default=0),
+        "any_nodes": bool(rooms),
+        "bad_nodes": lines[len(with_gpus[:MOST_NODES]) :],
+        "more_bad_nodes": len(bad[MOST:]),
+        "shares": shares(require_user(viewer), rooms, held) if viewer.is_authenticated and with_gpus else [],
+        **sums(rooms),
     }
 
 

@@ -12,7 +12,7 @@ from clusters.placement.shares import Quota, quotas
 from clusters.taken import sums
 from clusters.vcs.queries import load_rights
 from jobs.submitting.choices import vcs_of
-from portal.nodes.rows import ShownNode
+from portal.nodes.rows import NodeRoom
 
 MOST = 8  # virtual clusters
 
@@ -21,7 +21,7 @@ class VcShare:
     """What a user has in one virtual cluster: ``mine`` are the user's GPUs, ``used`` everybody's, ``free`` how many
     more the user could have now, as far as guarantee, ceiling and cap decide."""
 
-    def __init__(self, vc: str, right: Quota, mine: int, used: int, nodes: Iterable[ShownNode]) -> None:
+    def __init__(self, vc: str, right: Quota, mine: int, used: int, nodes: Iterable[NodeRoom]) -> None:
         self.vc, self.mine, self.used = vc, mine, used
         self.guaranteed = int(right.guarantee.get("gpu", 0))
         self.borrowed = max(0, used - self.guaranteed)
@@ -31,7 +31,7 @@ class VcShare:
         self.free = max(0, int(most))
 
 
-def shares(user: User, nodes: Sequence[ShownNode], held: Iterable[tuple[str, str, Collection[str]]]) -> list[VcShare]:
+def shares(user: User, nodes: Sequence[NodeRoom], held: Iterable[tuple[str, str, Collection[str]]]) -> list[VcShare]:
     """The shares in the virtual clusters that the user may use, those first in which they have GPUs. ``held`` has the
     virtual cluster, node and GPUs of each of the user's tasks. Three queries."""
     mine = Counter[str]()
@@ -43,7 +43,7 @@ def shares(user: User, nodes: Sequence[ShownNode], held: Iterable[tuple[str, str
     return [VcShare(vc, rights.get(vc, Quota()), mine[vc], used.get(vc, 0), nodes) for vc in names]
 
 
-def _rights(nodes: Sequence[ShownNode]) -> Mapping[str, Quota]:
+def _rights(nodes: Sequence[NodeRoom]) -> Mapping[str, Quota]:
     whole: dict[str, dict[str, float]] = {"": {"gpu": 0}}
     for node in nodes:
         part = whole.setdefault(node.view.dedicated_to, {"gpu": 0})

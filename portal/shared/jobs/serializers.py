@@ -5,8 +5,9 @@ A key whose value does not exist yet has the value null. Times are milliseconds 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from functools import cache, partial
 from typing import Any, cast, get_type_hints
 from urllib.parse import quote
 
@@ -42,7 +43,16 @@ def log_path(job: Job, role: str, index: int | str, attempt: int) -> str:
 
 def list_item(row: Mapping[str, Any], viewer: Viewer) -> shapes.JobItem:
     """One line of the list from a row of ``queries.list_jobs``."""
-    may_read = access.may_read_details(viewer, row["username"])
+    return next(list_items([row], viewer))
+
+
+def list_items(rows: Iterable[Mapping[str, Any]], viewer: Viewer) -> Iterator[shapes.JobItem]:
+    """Many lines. Whether the viewer may read a user's details is asked once for each user."""
+    may_read = cache(partial(access.may_read_details, viewer))
+    return (_list_item(row, may_read=may_read(row["username"])) for row in rows)
+
+
+def _list_item(row: Mapping[str, Any], *, may_read: bool) -> shapes.JobItem:
     item: shapes.JobItem = {
         "name": row["name"],
         **_status(row),
@@ -203,18 +213,23 @@ def attempt_item(job: Job, attempt: Attempt, *, may_read_logs: bool) -> shapes.A
 
 def _status(row: Mapping[str, Any]) -> shapes.JobSummary:
     """What lists and details share, from a row of ``queries.list_jobs`` or a job's ``vars``."""
-    state = JobState(row["state"])
+    state = row["state"]
     user, platform, resource = row["user_retries"], row["platform_retries"], row["resource_retries"]
     return {
         "username": row["username"],
-        "state": str(state),
-        "subState": v1_sub_state(state),
+        "state": state,
+        "subState": _sub_state(state),
         "executionType": row["execution"],
         "retries": user + platform + resource,
         "retryDetails": {"user": user, "platform": platform, "resource": resource},
         "createdTime": milliseconds(row["created_at"]),
         "completedTime": milliseconds(row["completed_at"]),
     }
+
+
+@cache
+def _sub_state(state: str) -> str:
+    return v1_sub_state(JobState(state))
 
 
 _NOT_YET = ("appId", "appProgress", "appTrackingUrl", "appLaunchedTime", "appCompletedTime")

@@ -370,6 +370,10 @@ class Engine(ContainerRuntime, Attachable, Protocol):
     def image_names(self) -> frozenset[str]:
         """The names of all images, as in clusters.engines.image_names."""
 
+    def short_logs(self, name: str) -> Mapping[Stream, Sequence[LogChunk]] | None:
+        """The whole log of a container that has ended, by one question. None where ``logs`` has to be asked for each
+        stream: it is long, or this engine does not give both at once, or not to the end."""
+
     def disk_use(self) -> DiskUse:
         """The DiskUse of the engine. It may take long, as the engine adds up files."""
 

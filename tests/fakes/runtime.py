@@ -11,7 +11,7 @@ from __future__ import annotations
 import builtins
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import IO
 
@@ -140,6 +140,17 @@ class FakeRuntime(FakeInventory):
             if name not in self._containers:
                 raise gone(name)
             return FakeLog(self, self._containers[name], stream, since, follow)
+
+    def short_logs(self, name: str) -> Mapping[Stream, Sequence[LogChunk]] | None:
+        with self._changed:
+            self._enter("short_logs")
+            if name not in self._containers:
+                raise gone(name)
+            container = self._containers[name]
+        try:
+            return {stream: list(FakeLog(self, container, stream, "", False)) for stream in container.log}
+        except RuntimeFault:
+            return None
 
     def wait_event(self, timeout: float, wake: Callable[[], None], images: Callable[[], None] = lambda: None) -> bool:
         deadline = time.monotonic() + timeout

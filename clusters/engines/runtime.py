@@ -363,7 +363,7 @@ class ContainerRuntime(Protocol):
 
 class Engine(ContainerRuntime, Attachable, Protocol):
     """What a scheme of clusters.engines.schemes connects to: beside the eight operations it has images and the room
-    that they take, ways to ports, and terminals."""
+    that they take, short logs, ways to ports, and terminals."""
 
     def import_image(self, image: str, tar: IO[bytes], changes: tuple[str, ...]) -> None: ...
 

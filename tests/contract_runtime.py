@@ -371,14 +371,6 @@ class RuntimeContract:
         assert text(lab.runtime.logs(asked.name, "stdout")) == b"out 1\n\n  out 2 \n"
         assert text(lab.runtime.logs(asked.name, "stderr")) == "Fehler ä\n".encode()
 
-    def test_a_short_log_is_there_at_once_and_is_that_of_its_streams(self, lab: Lab) -> None:
-        asked = request(lab, Program(stdout=b"out 1\n\n  out 2 \n", stderr="Fehler ä\n".encode()))
-        lab.runtime.ensure(asked)
-        ended(lab, asked.name)
-        whole = lab.runtime.short_logs(asked.name)
-        streams: tuple[Stream, ...] = ("stdout", "stderr")
-        assert whole in (None, {stream: list(lab.runtime.logs(asked.name, stream)) for stream in streams})
-
     def test_it_gives_a_long_line_whole_in_small_chunks(self, lab: Lab) -> None:
         line = b"0123456789abcdef" * 20_000 + b"\n"
         asked = request(lab, Program(stdout=line))

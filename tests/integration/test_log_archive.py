@@ -110,6 +110,7 @@ def test_every_attempt_is_readable_afterwards(cluster: Cluster) -> None:
 def test_archiving_again_changes_nothing(cluster: Cluster, running: Task, home: Path) -> None:
     engine(cluster).print(running.container_name, b"once\n")
     engine(cluster).finish(running.container_name)
+    engine(cluster).gives_short_logs = True
     archive.archive(running)
     before = {path: path.stat().st_mtime_ns for path in (home / "store").rglob("*")}
     asked = engine(cluster).calls.copy()
@@ -139,7 +140,6 @@ def test_a_worker_that_is_late_and_reads_half_of_it_does_not_spoil_what_is_kept(
 
         return chunks()
 
-    monkeypatch.setattr(FakeRuntime, "short_logs", lambda *_: None)
     monkeypatch.setattr(FakeRuntime, "logs", half)
     late = threading.Thread(target=archive.archive, args=[running], name="late")
     late.start()

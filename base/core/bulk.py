@@ -185,8 +185,9 @@ def insert_row(row: Model) -> None:
     row._state.adding, row._state.db = False, DEFAULT_DB_ALIAS
 
 
-def insert_values(model: type[Model], names: Sequence[str], rows: Iterable[Row]) -> None:
-    """INSERT rows that have the values of the fields ``names``. No default is added."""
+def insert_values(model: type[Model], names: Sequence[str], rows: Iterable[Row], *, unless_there: bool = False) -> None:
+    """INSERT rows that have the values of the fields ``names``. No default is added. ``unless_there``: but those that
+    the table has already, by its unique columns."""
     connection = connections[DEFAULT_DB_ALIAS]
     fields = [model._meta.get_field(name) for name in names]
     values = _prepared(fields, rows, connection)
@@ -196,7 +197,8 @@ def insert_values(model: type[Model], names: Sequence[str], rows: Iterable[Row])
     table = connection.ops.quote_name(model._meta.db_table)
     with connection.cursor() as cursor:
         marks = ", ".join(["%s"] * len(fields))
-        cursor.executemany(f"INSERT INTO {table} ({columns}) VALUES ({marks})", values)  # noqa: S608 - our own names
+        there = " ON CONFLICT DO NOTHING" if unless_there else ""
+        cursor.executemany(f"INSERT INTO {table} ({columns}) VALUES ({marks}){there}", values)  # noqa: S608 - our names
 
 
 def update_rows(model: type[Model], change: Sequence[str], where: Sequence[str], rows: Iterable[Row]) -> int:

@@ -30,11 +30,12 @@ ENGINE = ("create", "start", "die", "destroy")  # events of the engine that end 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One call of one probed function. ``began`` and ``took`` are nanoseconds."""
+    """One call of one probed function. ``began``, ``took`` and ``used``, the CPU of its thread, are nanoseconds."""
 
     began: int
     took: int
     name: str
+    used: int = 0
 
 
 def measure(report: Report, portal: Portal, node: BedNode) -> None:
@@ -59,7 +60,7 @@ def _follow(portal: Portal, node: BedNode, prefix: str, jobs: int, tasks: int) -
     told = ", ".join(f"{who} {1000 * seconds / jobs / tasks:.0f}" for who, seconds in used.items())
     with file.open() as lines:
         lines.seek(skipped)
-        steps = [Step(int(line[0]), int(line[1]), line[4].strip()) for line in map(_fields, lines)]
+        steps = [Step(int(line[0]), int(line[1]), line[4], int(line[5])) for line in map(_fields, lines)]
     steps += _of_engine(node, began, ended)
     return began, steps, f"{(ended - began) / 1e9:.2f} s", f"ms of CPU a task: {told}"
 
@@ -83,7 +84,8 @@ def _fields(line: str) -> Sequence[str]:
 
 def _tell(report: Report, title: str, began: int, steps: Sequence[Step], took: str, cpu: str) -> None:
     report.add(f"{title}, until collected", took, cpu)
-    print(f"  {'step':<36} {'times':>5} {'first':>8} {'last end':>9} {'median':>8} {'longest':>8} {'sum, ms':>9}")
+    heads = f"{'times':>5} {'first':>8} {'last end':>9} {'median':>8} {'longest':>8} {'sum, ms':>9} {'CPU, ms':>8}"
+    print(f"  {'step':<36} {heads}")
     by_name: dict[str, list[Step]] = defaultdict(list)
     for step in steps:
         by_name[step.name].append(step)
@@ -92,7 +94,8 @@ def _tell(report: Report, title: str, began: int, steps: Sequence[Step], took: s
         first = (min(step.began for step in some) - began) / 1e6
         last = (max(step.began + step.took for step in some) - began) / 1e6
         figures = f"{len(some):>5} {first:>8.0f} {last:>9.0f} {median(each):>8.1f} {max(each):>8.1f} {sum(each):>9.0f}"
-        print(f"  {name:<36} {figures}", flush=True)
+        used = sum(step.used for step in some) / 1e6
+        print(f"  {name:<36} {figures} {used:>8.1f}", flush=True)
 
 
 def _cpu(portal: Portal) -> dict[str, float]:

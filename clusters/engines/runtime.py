@@ -363,12 +363,16 @@ class ContainerRuntime(Protocol):
 
 class Engine(ContainerRuntime, Attachable, Protocol):
     """What a scheme of clusters.engines.schemes connects to: beside the eight operations it has images and the room
-    that they take, ways to ports, and terminals."""
+    that they take, short logs, ways to ports, and terminals."""
 
     def import_image(self, image: str, tar: IO[bytes], changes: tuple[str, ...]) -> None: ...
 
     def image_names(self) -> frozenset[str]:
         """The names of all images, as in clusters.engines.image_names."""
+
+    def short_logs(self, name: str) -> Mapping[Stream, Sequence[LogChunk]] | None:
+        """The whole log of a container that has ended, by one question. None where ``logs`` has to be asked for each
+        stream: it is long, or this engine does not give both at once, or not to the end."""
 
     def disk_use(self) -> DiskUse:
         """The DiskUse of the engine. It may take long, as the engine adds up files."""

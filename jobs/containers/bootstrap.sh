@@ -7,6 +7,7 @@
 # the whole grace period to save its work, and only then end.
 #
 # Its variables begin with ls_: a name that the job has in its environment would change for the command too.
+# Each process takes half a millisecond of every start, so what the shell can do by itself has none: no $( ) and no pipe.
 
 ls_pai=/pai
 ls_environment=/etc/environment
@@ -18,6 +19,7 @@ ls_net=/proc/net
 
 ls_hold=$LONGSHORE_DEBUG_HOLD
 unset TINI_KILL_PROCESS_GROUP LONGSHORE_DEBUG_HOLD
+ls_ifs=$IFS
 ls_log=$ls_pai/log/runtime.pai.log
 ls_exit=$ls_pai/log/exit-code
 ls_again= # it was kept after a failure and is opened again: its files stay as they were
@@ -26,37 +28,56 @@ ls_again= # it was kept after a failure and is opened again: its files stay as t
 [ -f "$ls_log" ] && [ -w "$ls_log" ] || ls_log=/dev/null
 exec 3>&2 2>>"$ls_log"
 
-PAI_WORK_DIR=${PAI_WORK_DIR:-$(pwd)}
+PAI_WORK_DIR=${PAI_WORK_DIR:-$PWD}
 export PAI_WORK_DIR
 
 # True when something that is not ours listens on a port of this task: on the node's own network nobody else would see
 # that before the command fails (v1 contract, 5.5). The kernel lists ports in hexadecimal, those that listen as 0A.
 port_is_taken() {
-    ls_listen='s/^ *[0-9]+: [0-9A-F]+:([0-9A-F]+) [0-9A-F:]+ 0A .*/\1/p'
-    ls_taken=" $(sed -nE "$ls_listen" "$ls_net/tcp" "$ls_net/tcp6" | tr '\n' ' ')"
-    for ls_port in $(printf '%s' "$PAI_CONTAINER_HOST_PORT_LIST" | tr ',;' '\n\n' | sed 's/.*://'); do
-        case $ls_taken in *" $(printf %04X "$ls_port") "*) return 0 ;; esac
-    done
-    return 1
+    IFS=',;'
+    for ls_port in $PAI_CONTAINER_HOST_PORT_LIST; do set -- "$@" "${ls_port##*:}"; done
+    IFS=$ls_ifs
+    [ $# -gt 0 ] || return 1
+    ls_listen=$(printf '|%04X' "$@")
+    ls_listen="s/^ *[0-9]+: [0-9A-F]+:(${ls_listen#?}) [0-9A-F:]+ 0A .*/\\1/p"
+    ls_port=$(sed -nE "$ls_listen" "$ls_net/tcp" "$ls_net/tcp6")
+    ls_port=$((0x0${ls_port%%[!0-9A-F]*}))
+    [ "$ls_port" -ne 0 ]
 }
 if port_is_taken 2>/dev/null; then
     echo "Port $ls_port was given to this task, but something else listens on it on this node." >&3
     exit 224
 fi
 
-# For logins by ssh, which start from an empty environment. Read by pam_env and by `.`: one quoted line a variable.
-# A value of several lines cannot be written there (tr marks its line ends with \r) and is left out.
-write_environment() {
-    printf '\n'
-    tr '\n\000' '\r\n' <"/proc/$$/environ" | sed -nE \
-        -e '/^[A-Za-z_][A-Za-z0-9_]*=/!d' -e '/\r/d' -e '/^PAI_WORK_DIR=/d' -e '/^TINI_KILL/d' -e '/^LONGSHORE_DEBUG/d' \
+# The variables that others need to be given again, one line each; a value of several lines cannot be written so (tr
+# marks its line ends with \r) and is left out. For logins by ssh, which start from an empty environment, quoted ones,
+# which pam_env and `.` read. Behind a "-", those whose names no shell can hold, as of a role "my.role": sh drops them,
+# and only the container's init still has them.
+variables_in() {
+    tr '\n\000' '\r\n' <"$1" | sed -nE \
+        -e '/\r/d' -e '/^[A-Za-z_][A-Za-z0-9_]*=/!s/^[A-Za-z_][^=]*=/-&/p' -e '/^[A-Za-z_][A-Za-z0-9_]*=/!d' \
+        -e '/^PAI_WORK_DIR=/d' -e '/^TINI_KILL/d' -e '/^LONGSHORE_DEBUG/d' \
         -e '/^PAI|^LONGSHORE|PATH|PREFIX|JAVA|HADOOP|NVIDIA|CUDA/!d' \
         -e "s/'/'\\\\''/g" -e "s/^([^=]*)=(.*)\$/\\1='\\2'/p"
-    printf "PAI_WORK_DIR='%s'\n" "$PAI_WORK_DIR"
 }
-if [ -w "$ls_environment" ] || { [ ! -e "$ls_environment" ] && [ -w "${ls_environment%/*}" ]; }; then
-    write_environment >>"$ls_environment"
-fi
+ls_variables=
+[ ! -r "$ls_init" ] || ls_variables=$(variables_in "$ls_init")
+[ "$ls_variables" ] || ls_variables=$(variables_in "/proc/$$/environ")
+[ -w "$ls_environment" ] || { [ ! -e "$ls_environment" ] && [ -w "${ls_environment%/*}" ]; } || ls_environment=/dev/null
+IFS='
+'
+set -f
+set --
+printf '\n' >>"$ls_environment"
+for ls_line in $ls_variables; do
+    case $ls_line in
+    -*) set -- "$@" "${ls_line#-}" ;;
+    *) printf '%s\n' "$ls_line" ;;
+    esac
+done >>"$ls_environment"
+printf "PAI_WORK_DIR='%s'\n" "$PAI_WORK_DIR" >>"$ls_environment"
+set +f
+IFS=$ls_ifs
 
 # The code is under /pai/code for reading; a copy to work in goes beside the start directory.
 copy_code() {
@@ -71,7 +92,8 @@ copy_code() {
 # ssh between the containers of the job and from outside (v1 contract, 5.6): for images that have it, as root.
 set_up_ssh() {
     [ -r "$ls_pai/secrets/ssh.key" ] || return 0
-    ls_sshd=$(command -v sshd) || ls_sshd=/usr/sbin/sshd
+    ls_sshd=/usr/sbin/sshd
+    ! command -v sshd >/dev/null || ls_sshd=$(command -v sshd)
     [ -x "$ls_sshd" ] || ls_sshd=
     if [ -z "$ls_sshd" ] && ! command -v ssh >/dev/null; then
         echo '[INFO] no ssh: the image has neither ssh nor sshd; install openssh-server in it'
@@ -133,8 +155,8 @@ set_up_ssh >&2
 
 # True while anything but this script and the container's first process is alive in its process group, which under
 # Kubernetes is that of the first process.
-read -r ls_line <"/proc/$$/stat" && set -- ${ls_line##*) } && ls_group=$3
 group_lives() {
+    read -r ls_line <"/proc/$$/stat" && set -- ${ls_line##*) } && ls_group=$3
     for ls_stat in /proc/[0-9]*/stat; do
         { read -r ls_line <"$ls_stat"; } 2>/dev/null || continue
         case ${ls_line%% *} in $$ | 1) continue ;; esac
@@ -156,15 +178,8 @@ was_short_of_memory() {
     return 1
 }
 
-# Variables whose names no shell can hold, as of a role "my.role": sh drops them, and only the container's init still has
-# them. bash hands them on to programs. One line each; a value of several lines is left out.
-odd_variables() {
-    [ -r "$ls_init" ] && command -v env >/dev/null || return 0
-    tr '\n\000' '\r\n' <"$ls_init" | sed -nE -e '/\r/d' -e '/^[A-Za-z_][A-Za-z0-9_]*=/d' -e '/^[A-Za-z_][^=]*=/p'
-}
-
 # Commands are written for bash.
-[ -x "$ls_shell" ] || ls_shell=$(command -v bash) || ls_shell=/bin/sh
+[ -x "$ls_shell" ] || { command -v bash >/dev/null && ls_shell=$(command -v bash); } || ls_shell=/bin/sh
 
 ls_stopping=
 trap ls_stopping=yes TERM
@@ -173,11 +188,7 @@ echo '[INFO] USER COMMAND START' >&2
 (
     # The secrets of the job are variables of its command alone, not of this script.
     [ ! -r "$ls_pai/secrets/job.sh" ] || . "$ls_pai/secrets/job.sh"
-    IFS='
-'
-    set -f
-    set -- $(odd_variables)
-    [ $# -eq 0 ] || exec env "$@" "$ls_shell" "$ls_pai/bootstrap/command.sh" 2>&3 3>&-
+    [ $# -eq 0 ] || ! command -v env >/dev/null || exec env "$@" "$ls_shell" "$ls_pai/bootstrap/command.sh" 2>&3 3>&-
     exec "$ls_shell" "$ls_pai/bootstrap/command.sh" 2>&3 3>&-
 )
 ls_code=$?

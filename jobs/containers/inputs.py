@@ -7,7 +7,7 @@ from typing import Any
 
 from django.conf import settings
 
-from base.core.bulk import first_row, first_where
+from base.core.bulk import all_values, first_row, first_where
 from base.files.store import delegation
 from base.models import UserKey
 from clusters.models import VirtualCluster
@@ -26,6 +26,9 @@ _JOB = """
     SELECT j.*, a.number, u.id AS user_id, b.exit_code AS last_code FROM jobs_attempt a
     JOIN jobs_job j ON j.id = a.job_id LEFT JOIN jobs_attempt b ON b.job_id = j.id AND b.number = a.number - 1
     LEFT JOIN portal_user u ON u.username = j.username WHERE a.id = %s"""
+
+_PLACES = 'SELECT role, "index", address, ports FROM jobs_task WHERE attempt_id = %s ORDER BY id'
+_OWN_KEYS = "SELECT text FROM portal_userkey WHERE user_id = %s ORDER BY id"
 
 
 def launch_of(task_id: int, *, epoch: str) -> Launch:
@@ -60,11 +63,10 @@ def _shared(attempt_id: int, app_id: str) -> dict[str, Any]:
     never changes."""
     job: Any = first_row(Job, _JOB, attempt_id)
     spec = JobSpec.from_json(job.spec)
-    rows = Task.objects.filter(attempt=attempt_id).order_by("id").values_list("role", "index", "address", "ports")
-    places = tuple(TaskPlace(role, index, address, ports) for role, index, address, ports in rows)
+    places = tuple(all_values(Task, TaskPlace, _PLACES, attempt_id))
     pair = sshkeys.key_of(job.pk, job.full_name)
     vc = first_where(VirtualCluster, "name = %s", spec.effective_virtual_cluster) or VirtualCluster()
-    own = UserKey.objects.filter(user=job.user_id).order_by("id").values_list("text", flat=True)
+    own = all_values(UserKey, str, _OWN_KEYS, job.user_id or 0)
     has_profile = spec.asked.profile != "default" and vc.profile == VirtualCluster.Profile.PAI
     return {
         "spec": spec,

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generat
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from django.conf import settings
 
-from base.core.bulk import first_where
+from base.core.bulk import first_where, insert_values
 from base.core.sealed import opened, seal
 from jobs.models import JobKey
 
@@ -30,9 +30,11 @@ def key_of(job_id: int, comment: str) -> KeyPair:
     row = first_where(JobKey, "job_id = %s", job_id)
     if row is None:
         pair = generate(settings.SSH_KEY_TYPE, comment)
-        sealed = JobKey(job_id=job_id, public=pair.public, private=seal(pair.private, _PURPOSE))
-        JobKey.objects.bulk_create([sealed], ignore_conflicts=True)  # somebody else's pair stays
-        row = JobKey.objects.get(job_id=job_id)
+        sealed = [(job_id, pair.public, seal(pair.private, _PURPOSE))]
+        insert_values(JobKey, ("job", "public", "private"), sealed, unless_there=True)  # somebody else's pair stays
+        row = first_where(JobKey, "job_id = %s", job_id)
+        if row is None:
+            raise JobKey.DoesNotExist
     return KeyPair(row.public, opened(row.private, _PURPOSE))
 
 

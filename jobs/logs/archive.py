@@ -9,7 +9,7 @@ has read everything and before its file takes its name; a worker that finds an i
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import timedelta
@@ -74,7 +74,11 @@ def _archive(task: Task, place: LogPlace, store: Store, progress: Callable[[], N
             raise RuntimeFault("No container was made.", reason=FaultReason.GONE, permanent=True)
         gap = _Gap(patient=task.finished_at is None or timezone.now() - task.finished_at < UNREADABLE_FOR)
         engine = runtime_for(place.node)
-        chunks = {stream: _with_progress(_from_engine(engine, place, stream, gap), progress) for stream in STREAMS}
+        whole = engine.short_logs(place.container)
+        logs: Mapping[Stream, Iterable[LogChunk]] = whole or {
+            stream: _from_engine(engine, place, stream, gap) for stream in STREAMS
+        }
+        chunks = {stream: _with_progress(logs[stream], gap, progress) for stream in STREAMS}
         indexes = {stream: _write(store, place, stream, chunks[stream]) for stream in STREAMS}
         write_index(store, place.folder, indexes, complete=not gap.reason, reason=gap.reason)
         mirror.drop(store, place)
@@ -141,10 +145,12 @@ class _Indexed:
         return {**told, "lines": self._tops.count, "tops": base64.b64encode(self._tops.tops.tobytes()).decode()}
 
 
-def _with_progress(chunks: Iterator[LogChunk], progress: Callable[[], None]) -> Iterator[Piece]:
+def _with_progress(chunks: Iterable[LogChunk], gap: _Gap, progress: Callable[[], None]) -> Iterator[Piece]:
     at_start = True
     for chunk in chunks:
         progress()
+        if chunk.beheaded:
+            gap.reason = HEAD_GONE
         yield chunk.data, begun(chunk, 0, at_start).tobytes()
         at_start = chunk.data.endswith(b"\n") if chunk.data else at_start
 
@@ -160,10 +166,7 @@ class _Gap:
 def _from_engine(runtime: ContainerRuntime, place: LogPlace, stream: Stream, gap: _Gap) -> Iterator[LogChunk]:
     try:
         with closing(runtime.logs(place.container, stream)) as chunks:  # type: ignore[type-var]
-            for chunk in chunks:
-                if chunk.beheaded:
-                    gap.reason = HEAD_GONE
-                yield chunk
+            yield from chunks
     except RuntimeFault as fault:
         if fault.reason is not FaultReason.REFUSED or gap.patient:
             raise

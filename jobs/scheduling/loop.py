@@ -49,7 +49,7 @@ ROUTINE_EVERY = 15.0  # seconds
 IMAGES_EVERY = 5.0  # seconds at least between two orders to list images: an engine may get many in a row
 FORECAST_EVERY, FORECAST_STILL = 60.0, 300.0  # the second where all that the turns go by is as it was
 FIRST_LOOKS = 5.0  # seconds a new scheduler waits for the first look at every node
-CLOSE = 0.05  # seconds: passes that follow each other sooner are crowded, and rest for as long as the last one took
+CLOSE = 0.05  # seconds: passes that follow each other sooner are crowded, and the next one comes as much later
 KEEP_EVERY = 1.0  # seconds between two looks at the threads of the watchers
 BLIND = 3.0  # seconds for which a scheduler that reaches no node at all keeps the lease, where there are other hosts
 STEP_BACK = 30.0  # seconds for which it leaves the lease to others then
@@ -164,7 +164,7 @@ class Scheduler:
                 continue
             ended, is_crowded = time.monotonic(), began - ended < CLOSE
             if is_crowded:  # what comes meanwhile shares the next pass
-                self._pause(min(CLOSE, ended - began))
+                self._pause(CLOSE)
             self._rest()
 
     def _rest(self) -> None:

@@ -306,6 +306,23 @@ def test_it_reads_a_hundred_megabytes_in_little_memory(near: DockerLab) -> None:
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20_000  # kB
 
 
+def test_the_whole_of_a_short_log_is_had_by_one_question(near: DockerLab) -> None:
+    said = {"stdout": b"".join(b"line %d\n" % number for number in range(200)), "stderr": b"x" * 20_000 + b"\n"}
+    short = request(near, Program(**said))
+    long = request(near, Program(stdout=b"0123456789abcdef" * 70_000))
+    for asked in (short, long):
+        near.runtime.ensure(asked)
+        ended(near, asked.name)
+    whole = near.runtime.short_logs(short.name)
+    assert whole is not None
+    assert {stream: text(iter(chunks)) for stream, chunks in whole.items()} == said
+    assert near.runtime.short_logs(long.name) is None
+    assert len(text(near.runtime.logs(long.name, "stdout"))) == 70_000 * 16
+    with pytest.raises(RuntimeFault) as raised:
+        near.runtime.short_logs("longshore-never-was")
+    assert raised.value.reason is FaultReason.GONE
+
+
 def test_a_follower_sees_a_line_at_once(lab: DockerLab) -> None:
     asked = request(lab, argv=("sh", "-c", "while [ ! -e /go ]; do sleep 0.02; done; echo late; sleep 1000"))
     lab.runtime.ensure(asked)

@@ -110,12 +110,14 @@ def test_every_attempt_is_readable_afterwards(cluster: Cluster) -> None:
 def test_archiving_again_changes_nothing(cluster: Cluster, running: Task, home: Path) -> None:
     engine(cluster).print(running.container_name, b"once\n")
     engine(cluster).finish(running.container_name)
+    engine(cluster).gives_short_logs = True
     archive.archive(running)
     before = {path: path.stat().st_mtime_ns for path in (home / "store").rglob("*")}
-    calls = engine(cluster).calls["logs"]
+    asked = engine(cluster).calls.copy()
+    assert (asked["short_logs"], asked["logs"]) == (1, 0)
     archive.archive(running)
     assert {path: path.stat().st_mtime_ns for path in (home / "store").rglob("*")} == before
-    assert engine(cluster).calls["logs"] == calls
+    assert engine(cluster).calls == asked
 
 
 def test_a_worker_that_is_late_and_reads_half_of_it_does_not_spoil_what_is_kept(

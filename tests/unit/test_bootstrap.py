@@ -220,6 +220,20 @@ def test_programs_find_variables_whose_names_a_shell_cannot_hold(container: Cont
     assert {"A=mine", *(f"{name}={value}" for name, value in odd.items())} <= set(out.splitlines())
 
 
+def test_a_start_runs_few_programs(tmp_path: Path) -> None:
+    """Each takes as long as all that the shell does by itself."""
+    container = Container(tmp_path, "dash")
+    tools = container.root / "bin"
+    for tool in ("tr", "sed", "cat", "mkdir"):
+        real = shutil.which(tool)
+        (tools / tool).unlink(missing_ok=True)
+        (tools / tool).write_text(f'#!/bin/sh\necho {tool} >>{container.root}/ran\nexec {real} "$@"\n')
+        (tools / tool).chmod(0o755)
+    (container.root / "init").write_text("PAI_A=1\0a.b=2\0")
+    assert container.run("true", PAI_CONTAINER_HOST_PORT_LIST="http:30001;ssh:30002;")[0] == 0
+    assert sorted(container.read("ran").split()) == ["mkdir", "sed", "sed", "tr"]
+
+
 def test_it_runs_when_the_image_is_read_only(container: Container) -> None:
     shutil.rmtree(container.root / "etc")
     assert container.run("echo a") == (0, "a\n", "")

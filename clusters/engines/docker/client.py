@@ -1,4 +1,4 @@
-"""The docker library's client with less work for each request: an order of a worker asks its engine seven times.
+"""The docker library's client with less work for each request: the two orders of a task ask its engine five times.
 
 The library puts each request together from what a session could have (cookies, proxies, redirects, forms, the netrc of
 the user), none of which an engine knows, and takes a new connection over a socket for each address that it asks. That

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from operator import add
 
@@ -21,9 +21,11 @@ from clusters.engines.faults import short
 from clusters.engines.logs.chunks import CHUNK, Chunks
 from clusters.engines.logs.stamps import SECOND, Seconds, nanoseconds
 from clusters.engines.logs.stream import LogStream, more_waiting
-from clusters.engines.runtime import LOG_MARK, FaultReason, LogChunk, RuntimeFault
+from clusters.engines.runtime import LOG_MARK, FaultReason, LogChunk, RuntimeFault, Stream
 
 HEADER = 8
+SHORT = 1 << 20  # bytes of a log of which both streams are read together
+_STREAMS: Mapping[int, Stream] = {1: "stdout", 2: "stderr"}  # by their numbers
 SYSTEM_ERROR = 3  # the number of the stream on which the engine reports that it cannot read the log
 _HEAD = struct.Struct(">I19sc9s2s")  # length, second, ".", fraction, "Z "
 _BEFORE = _HEAD.size  # bytes before a text, without the first four of a head, which all frames of a stream share
@@ -145,6 +147,30 @@ def docker_log(
         done()
 
     return LogStream(read(), hang_up, lambda error: fault_of(error, endpoint), follow=follow, foreign=FOREIGN)
+
+
+def short_log(
+    response: requests.Response, is_beheaded: Callable[[str], bool]
+) -> Mapping[Stream, Sequence[LogChunk]] | None:
+    """Both streams of the log that is the answer; None if they have more than SHORT bytes, or do not come whole."""
+    data, start = b"", 0
+    with response:
+        for piece in response.raw.stream(CHUNK):
+            data += piece
+            if len(data) > SHORT:
+                return None
+    parts: dict[Stream, list[bytes]] = {"stdout": [], "stderr": []}
+    while start < len(data):
+        stop = start + HEADER + int.from_bytes(data[start + 4 : start + HEADER], "big")
+        if stop > len(data) or data[start] not in _STREAMS:
+            return None
+        parts[_STREAMS[data[start]]].append(data[start:stop])
+        start = stop
+    return {stream: _all(Frames(is_beheaded), b"".join(some)) for stream, some in parts.items()}
+
+
+def _all(frames: Frames, data: bytes) -> Sequence[LogChunk]:
+    return [*frames.feed(data), *frames.flush()]
 
 
 def _unreadable(said: bytes) -> RuntimeFault:

@@ -12,7 +12,7 @@ import builtins
 import json
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -30,7 +30,7 @@ from clusters.engines.docker.connect import SLOW, ask, checked, said_at, url
 from clusters.engines.docker.errors import translated
 from clusters.engines.docker.events import EventWindows
 from clusters.engines.docker.images import DockerImages, provide_image
-from clusters.engines.docker.logs import docker_log, unix_stamp
+from clusters.engines.docker.logs import docker_log, short_log, unix_stamp
 from clusters.engines.docker.own_exit import with_own_exit
 from clusters.engines.docker.ports import PortDialer
 from clusters.engines.docker.request import (
@@ -52,6 +52,7 @@ from clusters.engines.runtime import (
     ContainerStatus,
     EngineInfo,
     FaultReason,
+    LogChunk,
     Phase,
     Progress,
     RuntimeFault,
@@ -171,22 +172,27 @@ class DockerRuntime(DockerImages, DockerTerminals):
         return self._ports.dial(address, port, container)
 
     def logs(self, name: str, stream: Stream, *, since: str = "", follow: bool = False) -> LogStream:
-        params: dict[str, Any] = {stream: 1, "timestamps": 1, "follow": int(follow)}
-        if since:
-            params["since"] = unix_stamp(since)
         with ExitStack() as stack:
             api = stack.enter_context(self._slow())
-            with translated(self.endpoint):
-                response = checked(
-                    api.get(
-                        url(api, f"/containers/{name}/logs"),
-                        params=params,
-                        stream=True,
-                        timeout=(CONNECT, None if follow else SLOW),
-                    )
-                )
+            response = self._log(api, name, {stream: 1, **({"since": unix_stamp(since)} if since else {})}, follow)
             is_beheaded = None if since else lambda at: self._is_beheaded(name, at)
             return docker_log(response, self.endpoint, follow, stack.pop_all().close, is_beheaded)
+
+    def short_logs(self, name: str) -> Mapping[Stream, Sequence[LogChunk]] | None:
+        try:
+            with self._slow() as api, translated(self.endpoint):
+                response = self._log(api, name, {"stdout": 1, "stderr": 1})
+                return short_log(response, lambda at: self._is_beheaded(name, at))
+        except RuntimeFault as fault:
+            if fault.reason is not FaultReason.REFUSED:
+                raise
+            return None
+
+    def _log(self, api: APIClient, name: str, which: Mapping[str, Any], follow: bool = False) -> requests.Response:
+        params, patience = {**which, "timestamps": 1, "follow": int(follow)}, None if follow else SLOW
+        with translated(self.endpoint):
+            path = url(api, f"/containers/{name}/logs")
+            return checked(api.get(path, params=params, stream=True, timeout=(CONNECT, patience)))
 
     def wait_event(self, timeout: float, wake: Callable[[], None], images: Callable[[], None] = lambda: None) -> bool:
         heard = False

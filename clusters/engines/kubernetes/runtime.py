@@ -153,6 +153,9 @@ class KubernetesRuntime(execs.PodTerminals):
             raise
         return pod_log(answer, Lines(since), self._cluster.name, follow=follow)
 
+    def short_logs(self, name: str) -> None:
+        """Its two streams are the logs of two containers."""
+
     def given_gpus(self, name: str) -> tuple[str, ...]:
         """Of NVIDIA's: other plugins tell a container of nothing."""
         asked = ["/bin/sh", "-c", 'echo "$NVIDIA_VISIBLE_DEVICES"']

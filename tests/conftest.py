@@ -27,6 +27,7 @@ from clusters.models import VirtualCluster
 from clusters.nodes import queries as node_queries
 from jobs.forecast import recent, scores
 from jobs.history import lengths
+from jobs.logs.follow import hub
 from jobs.waiting import queue
 from portal.shared.api import repeated
 from tests import fresh
@@ -105,6 +106,7 @@ def _fresh_process_state() -> Iterator[None]:
     node_queries.forget()
     budget.forget()
     cache.clear()
+    hub.close()  # whoever follows a log knows its task by a number, which the next test gives to another one
     yield
 
 

@@ -28,7 +28,7 @@ log = structlog.get_logger()
 OF_ONE = 2  # channels of one owner that are sent to at once
 POSTS, MAILS = 24, 4  # threads
 POLL = 5.0  # seconds after which it looks without a wake-up
-CLOSE = 0.5  # seconds between two looks
+CLOSE = 1.0  # seconds between two looks, each of which writes while jobs run
 PURGE_EVERY = 3600.0
 _PURGED_AT_ONCE = 5_000
 

@@ -47,6 +47,10 @@ def questions(report: Report) -> None:
     found = alone("benchmarks.scheduler.questions")
     report.title(f"Questions about {found['jobs']:,} jobs on {found['nodes']:,} nodes")
     for name, what, most in (
+        ("metrics", "/metrics, all GPUs and tasks measured", 0.5),
+        ("nodes_page", "page of nodes", 0.15),
+        ("home", "home page of an admin", 0.15),
+        ("policy", "page of the policy", 0.25),
         ("timeline", "page of a day", 1.0),
         ("timeline_api", "the same as JSON", 1.0),
         ("queue", "list of those that wait", 0.25),

@@ -1,5 +1,5 @@
-"""What it costs to answer those who ask about very many jobs: the timeline of a day of 10,000, and what a change would
-do to a queue of 10,000 on 1,000 nodes.
+"""What it costs to answer those who ask about very many nodes and jobs: how 1,000 nodes are now, the timeline of a day of
+10,000 jobs, and what a change would do to a queue of 10,000.
 
 Run as a process with a LONGSHORE_HOME of its own (``python -m benchmarks.scheduler.questions``); prints one JSON
 object.
@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import django
@@ -34,10 +36,17 @@ def main() -> None:
     simulation = passes.Simulation()
     while simulation.one_pass().placed:
         pass
-    rows.add_day(NODES, JOBS)
+    _sample()
     client = Browser()
     client.force_login(User.objects.create_user("admin", "correct horse", is_admin=True))
-    found = {
+    found: dict[str, Any] = {
+        "metrics": _asked(client, "/metrics"),
+        "nodes_page": _asked(client, "/nodes"),
+        "home": _asked(client, "/"),
+        "policy": _asked(client, "/policy"),
+    }
+    rows.add_day(NODES, JOBS)
+    found |= {
         "nodes": NODES,
         "jobs": JOBS,
         "timeline": _asked(client, "/timeline?from=1d"),
@@ -46,6 +55,27 @@ def main() -> None:
         "queue": _asked(client, "/jobs?state=WAITING"),
     }
     print(json.dumps(found))
+
+
+def _sample() -> None:
+    """What the sampler would have found a moment ago, of all nodes, GPUs and tasks."""
+    from clusters.models import Node
+    from jobs.metrics import latest, places, rates
+    from jobs.metrics.layout import Mean, RingSummary
+    from jobs.models import Task
+
+    at = int(time.time())
+
+    def measured(columns: Sequence[str]) -> RingSummary:
+        return RingSummary(at, at, 1, {name: Mean(50.0, 50.0, 50.0, 50.0, 1, at, at) for name in columns})
+
+    tasks: dict[str, dict[int, RingSummary]] = {}
+    for id, node, gpus in Task.objects.filter(state="RUNNING").values_list("id", "node", "gpu_ids"):
+        tasks.setdefault(node, {})[id] = measured(rates.columns_of([str(each) for each in gpus]))
+    for name, gpus in Node.objects.values_list("name", "gpus"):
+        of_gpus = {str(gpu["id"]): measured(rates.OF_A_NODES_GPU) for gpu in gpus}
+        Path(places.of_latest(name)).parent.mkdir(parents=True, exist_ok=True)
+        latest.write(name, at, measured(rates.OF_A_NODE), of_gpus, tasks.get(name, {}))
 
 
 def _asked(client: Any, address: str) -> dict[str, float]:

@@ -1,5 +1,5 @@
-"""What it costs to answer those who ask about very many nodes and jobs: how 1,000 nodes are now, the timeline of a day of
-10,000 jobs, and what a change would do to a queue of 10,000.
+"""What it costs to answer those who ask about very many nodes and jobs: how 1,000 nodes are now, the timeline of a day
+of 10,000 jobs, and what a change would do to a queue of 10,000.
 
 Run as a process with a LONGSHORE_HOME of its own (``python -m benchmarks.scheduler.questions``); prints one JSON
 object.

@@ -6,7 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client, RequestFactory
+from django.test.utils import CaptureQueriesContext
+from django.utils.html import escape
 from playwright.sync_api import expect
 
 from base.models import User
@@ -125,6 +128,66 @@ def test_the_live_page_is_drawn_as_it_was_asked_for(alice: User, many: None, rf:
     parts = LiveNodes(request).parts()
     assert set(parts) == {"nodes", "nodes-facets"}
     assert "n-41" in parts["nodes"] and "n-40" not in parts["nodes"]
+
+
+def test_no_more_names_are_read_than_a_page_has(browse: Browse, alice: User, many: None) -> None:
+    client = browse(alice)
+    for url in ("/nodes?limit=20", "/nodes?limit=20&after=n-03", "/nodes?limit=20&before=n-30&state=active"):
+        with CaptureQueriesContext(connection) as asked:
+            client.get(url)
+        of_page = [each["sql"] for each in asked if "clusters_node" in each["sql"] and "LIMIT 21" in each["sql"]]
+        assert len(of_page) == 1, url
+
+
+@pytest.mark.parametrize(
+    "query", ["state=active&limit=20&after=n-44", "keyword=n-4&after=n-44", "keyword=n&before=n-00"]
+)
+def test_a_page_whose_nodes_are_gone_leads_to_the_others_that_match(
+    browse: Browse, alice: User, many: None, query: str
+) -> None:
+    """As where the last node of it was removed while somebody looked."""
+    response = browse(alice).get(f"/nodes?{query}")
+    text = response.content.decode()
+    assert "No more nodes this way" in text and "No node matches" not in text
+    first = response.context["query"].address()
+    assert f'href="{escape(first)}"' in text and names(browse(alice), first)
+
+
+def test_nodes_that_come_and_go_meanwhile_are_neither_shown_twice_nor_left_out(
+    browse: Browse, alice: User, many: None
+) -> None:
+    client = browse(alice)
+    page = client.get("/nodes?limit=20").context
+    Node.objects.filter(name__in=["n-05", "n-19", "n-25"]).delete()
+    make_node("n-00a")
+    make_node("n-30a")
+    second = client.get(page["older"]).context
+    shown = [line.view.name for line in second["nodes"]]
+    assert (shown[0], shown[-1], len(shown)) == ("n-20", "n-39", 20) and "n-30a" in shown and "n-25" not in shown
+    assert names(client, second["newer"])[-1] == "n-18"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "after=%00",
+        "before=%ED%A0%80&after=%FF",
+        "limit=" + "9" * 5000,
+        "limit=-1&limit=2e400",
+        "state=active&state=%27%22%3E%3Cscript%3E",
+        "keyword=%25_%5C%27",
+        "keyword=%00",
+        "keyword=" + "n" * 256,
+        "keyword=%F0%9F%98%80",
+        "after=" + "n" * 256 + "&before=lab/n.1",
+        "page=job&v=1&user=x&top=3",
+    ],
+)
+def test_no_query_breaks_it(browse: Browse, alice: User, many: None, query: str, rf: RequestFactory) -> None:
+    assert browse(alice).get(f"/nodes?{query}").status_code in (200, 400)
+    request = rf.get(f"/stream/page?page=nodes&v=1&{query}")
+    request.user = alice
+    assert LiveNodes(request).parts()
 
 
 @pytest.mark.browser

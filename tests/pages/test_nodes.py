@@ -91,6 +91,8 @@ def test_one_that_its_cluster_closes_counts_as_cordoned(browse: Browse, alice: U
     page = browse(alice).get("/nodes?state=cordoned").context
     assert [(line.view.name, line.state) for line in page["nodes"]] == [("lab/n1", "cordoned")]
     assert [each.name for each in page["clusters"]] == ["lab"]
+    text = " ".join(browse(alice).get("/nodes").content.decode().split())
+    assert "Kubernetes, 1 node, never asked" in text, "nobody has asked it yet"
 
 
 def test_what_it_does_not_understand_it_leaves_out_and_says_so(browse: Browse, alice: User, many: None) -> None:
@@ -212,3 +214,21 @@ def test_a_page_of_many_fits_and_is_accessible(tab: Callable[..., Tab], alice: U
     shown = tab(alice)
     for path, dark in (("/nodes?limit=20&after=n-19", PHONE), ("/nodes?state=unreachable&keyword=n-9", SCREEN)):
         shown.check_everywhere(path, dark=dark)
+
+
+@pytest.mark.browser
+def test_names_have_room_on_the_home_page_beside_nodes_of_many_gpus(tab: Callable[..., Tab], alice: User) -> None:
+    for number, name in enumerate(("a-long-name-" * 5, "lab/host-1.example.internal", "gpu-07")):
+        state = {"health": "unreachable", "health_reason": "It does not answer."} if number else {}
+        node = make_node(name, gpus=16, **state)
+        node.gpus = [{**gpu, "type": "A100-SXM4-80GB"} for gpu in node.gpus]
+        node.save()
+    shown = tab(alice)
+    shown.check_everywhere("/", dark=PHONE)
+    for width in (PHONE, 1000, SCREEN):
+        shown.page.set_viewport_size({"width": width, "height": 800})
+        assert shown.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), width
+        short = shown.page.locator(".ls-free th").filter(has_text="gpu-07")
+        assert short.evaluate("cell => cell.scrollWidth <= cell.clientWidth"), f"at {width} the name is cut"
+        lines = "cell => { const all = new Range(); all.selectNodeContents(cell); return all.getClientRects().length }"
+        assert short.evaluate(lines) == 1, f"at {width} the name breaks"

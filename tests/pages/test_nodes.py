@@ -16,6 +16,7 @@ from base.models import User
 from clusters.models import Cluster, Node
 from portal.lists.home import page as home
 from portal.nodes import rows
+from portal.nodes.listing import MOST_MARKS
 from portal.nodes.views import LiveNodes
 from tests.builders import make_node
 from tests.pages.conftest import PHONE, SCREEN, Tab
@@ -153,6 +154,13 @@ def test_a_page_whose_nodes_are_gone_leads_to_the_others_that_match(
     assert "No more nodes this way" in text and "No node matches" not in text
     first = response.context["query"].address()
     assert f'href="{escape(first)}"' in text and names(browse(alice), first)
+
+
+def test_a_registry_that_all_nodes_miss_makes_no_long_page(browse: Browse, alice: User) -> None:
+    for number in range(60):
+        make_node(f"n-{number:02d}", marks=MARK)
+    text = browse(alice).get("/nodes?limit=20").content.decode()
+    assert text.count("Node n-44 hands out no GPUs.") == MOST_MARKS and f"and {60 - MOST_MARKS} more" in text
 
 
 def test_nodes_that_come_and_go_meanwhile_are_neither_shown_twice_nor_left_out(

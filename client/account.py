@@ -79,7 +79,7 @@ def address(text: str) -> str:
         parts = urlsplit(text if "://" in text else f"http://{text}")
         scheme, name, port = parts.scheme, parts.hostname, parts.port
     except ValueError:
-        scheme = name = port = None
+        scheme, name, port = "", None, None
     if scheme not in ("http", "https") or not name:
         raise ClientError(f"{text} is no address of a portal. One is like http://portal.lab:9186")
     host = f"[{name}]" if ":" in name else name

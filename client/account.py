@@ -16,6 +16,7 @@ from .errors import ClientError, NotAllowed, NotSignedIn
 from .pai_fs.kept import config_folder, keep
 
 LOGIN = "longshore login http://portal.lab:9186"
+_LEFT_OUT = (("http", 80), ("https", 443))
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ def load(url: str = "", token: str = "") -> PortalAccount:
 def _kept() -> dict[str, str]:
     try:
         kept = json.loads(account_file().read_text())
-        return {"url": str(kept["url"]), "token": str(kept["token"])}
+        return {"url": kept["url"] and address(str(kept["url"])), "token": str(kept["token"])}
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -72,16 +73,17 @@ def _kept() -> dict[str, str]:
 
 
 def address(text: str) -> str:
-    """The address of a portal, without what stands behind its port. Raises ClientError."""
-    parts = urlsplit(text if "://" in text else f"http://{text}")
+    """The address of a portal, without what stands behind its port, and without the port that a browser leaves out.
+    Raises ClientError."""
     try:
-        port = f":{parts.port}" if parts.port else ""
+        parts = urlsplit(text if "://" in text else f"http://{text}")
+        scheme, name, port = parts.scheme, parts.hostname, parts.port
     except ValueError:
-        port = None
-    if parts.scheme not in ("http", "https") or not parts.hostname or port is None:
+        scheme, name, port = "", None, None
+    if scheme not in ("http", "https") or not name:
         raise ClientError(f"{text} is no address of a portal. One is like http://portal.lab:9186")
-    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    return f"{parts.scheme}://{host}{port}"
+    host = f"[{name}]" if ":" in name else name
+    return f"{scheme}://{host}" + (f":{port}" if port and (scheme, port) not in _LEFT_OUT else "")
 
 
 def save(account: PortalAccount) -> Path:

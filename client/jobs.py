@@ -116,7 +116,7 @@ def named(transport: Transport, text: str) -> RemoteJob:
     if "://" in text and address(text) != transport.account.url:
         other = f"{text} is a page of another portal than {transport.account.url}, where you are signed in."
         raise NotMeant(f"{other} If both are one portal, say the job's name, as mira~train.")
-    name = text.partition("/jobs/")[2].split("?")[0] if "://" in text else text
+    name = text.partition("/jobs/")[2].partition("#")[0].partition("?")[0] if "://" in text else text
     parts = [part for part in name.replace("~", "/", 1).split("/") if part]
     if not parts or (len(parts) > 2 and "://" not in text):
         raise NotMeant(f"{text} is no name of a job.")

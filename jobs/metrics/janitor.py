@@ -42,6 +42,16 @@ def clean_up(now: float) -> None:
     for path, at, _ in _folders(places.root() / "nodes"):
         if path not in nodes and now - at > _YOUNG:
             shutil.rmtree(path, ignore_errors=True)
+        else:
+            _remove_unfinished(path, now)
+
+
+def _remove_unfinished(folder: Path, now: float) -> None:
+    """What a writer left that was killed before its file was in its place. A node's folder stays for years."""
+    for file in folder.glob(".*"):
+        with contextlib.suppress(OSError):
+            if now - file.stat().st_mtime > _YOUNG:
+                file.unlink()
 
 
 def _known(app_ids: set[str]) -> set[str]:

@@ -15,14 +15,17 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
-from pydantic_core import from_json, to_json
+from pydantic import Field, TypeAdapter
+from pydantic_core import to_json
 
 from jobs.metrics import places
 from jobs.metrics.layout import Mean, RingSummary
-from jobs.metrics.rates import FRESH, idle_since
+from jobs.metrics.rates import idle_since, is_fresh
 
 _OF_A_TASK = ("cpu", "memory", "Util", "Memory")  # how its columns end of which somebody asks how they are now
+_Moment = Annotated[int, Field(ge=0, lt=2**40)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,19 +33,22 @@ class Latest:
     """What is known of a node. Times are seconds since 1970. ``at``: when something was measured last, 0: never;
     ``known``: the keys whose value is older; ``busy``: those that were not busy when they were known, see Mean.busy."""
 
-    at: int = 0
-    last: Mapping[str, float] = field(default_factory=dict)
-    known: Mapping[str, int] = field(default_factory=dict)
-    busy: Mapping[str, int] = field(default_factory=dict)
+    at: _Moment = 0
+    last: dict[str, float] = field(default_factory=dict)
+    known: dict[str, _Moment] = field(default_factory=dict)
+    busy: dict[str, _Moment] = field(default_factory=dict)
 
     def now(self, key: str, now: float) -> float | None:
         """The last value, if it is not old."""
-        return self.last.get(key) if now - self.known.get(key, self.at) <= FRESH else None
+        return self.last.get(key) if is_fresh(self.known.get(key, self.at), now) else None
 
     def idle_since(self, key: str, now: float, after: float) -> int:
         """As rates.idle_since."""
         known = self.known.get(key, self.at)
         return idle_since(known, self.busy.get(key, known), now, after) if key in self.last else 0
+
+
+_FILE = TypeAdapter(Latest)
 
 
 def of_gpu(id: str, column: str) -> str:
@@ -65,11 +71,11 @@ def write(
     told = {
         key: (mean.last, mean.known, mean.busy)
         for key, mean in _means(of_node, gpus, tasks)
-        if mean.count and at - mean.known <= FRESH
+        if mean.count and is_fresh(mean.known, at)
     }
     for key in before.last.keys() - told.keys():
         known = before.known.get(key, before.at)
-        if at - known <= FRESH:
+        if is_fresh(known, at):
             told[key] = before.last[key], known, before.busy.get(key, known)
     latest = {
         "at": at,
@@ -94,11 +100,11 @@ def read(node: str) -> Latest:
 
 
 def read_file(path: Path | str) -> Latest:
+    """Nothing where something else lies in its place: the next sample replaces it."""
     try:
         with open(path, "rb", buffering=0) as file:
-            told = from_json(file.read())
-        return Latest(told["at"], told["last"], told["known"], told["busy"])
-    except (OSError, ValueError, LookupError):
+            return _FILE.validate_json(file.read())
+    except (OSError, ValueError):
         return Latest()
 
 

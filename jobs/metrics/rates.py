@@ -24,10 +24,16 @@ NEW = 30.0  # seconds: what a container used since its start says how busy it is
 FRESH = 60  # seconds: what was known before is not how it is now
 
 
+def is_fresh(known: int, now: float) -> bool:
+    """Whether what was known then (seconds since 1970) is how it is now. What is of a later moment is not: the clock
+    has stepped back since, and nobody knows how old it is."""
+    return abs(now - known) <= FRESH
+
+
 def idle_since(known: int, busy: int, now: float, after: float) -> int:
     """Since when (seconds since 1970) a GPU is idle of which it was known then how busy it is, and that was busy then;
     0 when it is not, or not for so long, or when nobody measures it now."""
-    return busy if now - known <= FRESH and now - busy >= after else 0
+    return busy if is_fresh(known, now) and now - busy >= after else 0
 
 
 def columns_of(gpu_ids: Sequence[str]) -> tuple[str, ...]:

@@ -17,7 +17,6 @@ from base.core.errors import NoJob
 from jobs.config.spec import JobSpec
 from jobs.metrics import latest, places, rates, ring
 from jobs.metrics.layout import TIERS, Mean
-from jobs.metrics.rates import FRESH
 from jobs.models import Attempt, Task
 
 OLDEST = TIERS[-1].span  # seconds
@@ -160,7 +159,7 @@ def is_util(column: str) -> bool:
 
 
 def _figure(name: str, column: Mean, asked: float | None, at: int) -> Figure:
-    last = column.last if at - column.known <= FRESH else None
+    last = column.last if rates.is_fresh(column.known, at) else None
     idle = rates.idle_since(column.known, column.busy, time.time(), settings.GPU_IDLE_AFTER) if is_util(name) else 0
     return Figure(last, _known(column.most), _known(column.mean), asked, idle)
 

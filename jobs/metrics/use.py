@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from base.core import words
 from jobs.config.spec import JobSpec
 from jobs.metrics import read
-from jobs.metrics.rates import FRESH
+from jobs.metrics.rates import is_fresh
 from jobs.metrics.read import Figure, TaskFigures
 from jobs.models import Attempt, Task
 
@@ -63,8 +63,8 @@ def together(attempt: Attempt, spec: JobSpec, *, is_live: bool) -> AttemptUse | 
     asked = {role.name: read.asked_of(spec, role.name) for role in spec.task_roles}
     names = [(role.name, index) for role in spec.task_roles for index in range(role.task_number)]
     used = ((name, *read.figures_of(attempt, *name, asked[name[0]])) for name in names)
-    oldest = time.time() - FRESH if is_live else 1.0
-    known = {name: figures for name, _, at, figures in used if at >= oldest}
+    now = time.time()
+    known = {name: figures for name, _, at, figures in used if at and (not is_live or is_fresh(at, now))}
     end = attempt.exit or {}
     for name, measured in known.items() if (end.get("exit") or {}).get("oom") else ():
         if name == (end.get("role"), end.get("index")) and "memory" in measured:
@@ -75,7 +75,7 @@ def together(attempt: Attempt, spec: JobSpec, *, is_live: bool) -> AttemptUse | 
 
 
 def _use(attempt: Attempt, used: TaskFigures, now: float, *, with_line: bool) -> TaskUse:
-    is_now = now - used.at <= FRESH
+    is_now = is_fresh(used.at, now)
     cpu, memory = used.figures.get("cpu"), used.figures.get("memory")
     utils = [figure for id in used.task.gpu_ids if (figure := used.figures.get(f"gpu{id}Util"))]
     busy = _gpus(utils, is_now=is_now) if utils else _cores(cpu, is_now=is_now)

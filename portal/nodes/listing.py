@@ -20,6 +20,7 @@ SIZES = (20, 50, 100)
 STATES = ("active", "cordoned", "draining", "unreachable")
 _KNOWN = frozenset({"state", "keyword", "before", "after", "limit"})
 _LONGEST = 255  # characters, as the longest name has
+MOST_MARKS = 20  # sentences about nodes; a registry that is away marks all of them
 
 
 class NodesQuery:
@@ -70,6 +71,7 @@ def nodes_page(query: NodesQuery, viewer: Viewer) -> dict[str, Any]:
     rooms = node_rooms()
     there = {room.view.name: room for room in rooms}
     lines = lines_of([there[name] for name in names if name in there], queries.gpus_of(viewer.username))
+    marks = [mark for room in rooms for mark in room.view.marks]
     clusters = Cluster.objects.annotate(number=Count("nodes")).order_by("name")
     return {
         "nav": "nodes",
@@ -82,7 +84,8 @@ def nodes_page(query: NodesQuery, viewer: Viewer) -> dict[str, Any]:
         "number": len(rooms),
         "nodes": lines,
         "clusters": clusters if any("/" in name for name in there) else [],
-        "marks": [mark for room in rooms for mark in room.view.marks],
+        "marks": marks[:MOST_MARKS],
+        "more_marks": len(marks[MOST_MARKS:]),
         "away": sum(room.state == "unreachable" for room in rooms),
         "reserved": reserved(viewer),
         **sums(rooms),

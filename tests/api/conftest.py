@@ -12,8 +12,7 @@ from jobs.forecast import scores
 from jobs.history import lengths
 from jobs.logs import read
 from jobs.logs.together import sources
-from jobs.metrics import latest, rates, use
-from jobs.metrics import read as read_metrics
+from jobs.metrics import rates
 from portal.logs import api as logs_api
 from portal.logs import views as logs_views
 from tests.helpers import LIMIT
@@ -33,8 +32,7 @@ def _unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def measures_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was measured when a test began is how it is now, however long the test takes."""
-    for module in (rates, latest, read_metrics, use):
-        monkeypatch.setattr(module, "FRESH", LIMIT)
+    monkeypatch.setattr(rates, "FRESH", LIMIT)
 
 
 @pytest.fixture

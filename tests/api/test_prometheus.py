@@ -120,16 +120,18 @@ def test_the_setting_says_from_where(api: Api, settings: Any) -> None:
 
 
 def test_many_nodes_and_jobs_take_as_many_queries_as_one(api: Api, admin: User) -> None:
-    client, counts = api(admin), []
+    """The statements are compared, not their number: whoever reads that it failed sees which one came."""
+    client, again = api(admin), []
     for time_ in range(2):
-        client.get("/metrics")  # what has changed is read once
+        assert client.get("/metrics").status_code == 200  # what has changed is read once, by three statements more
         with CaptureQueriesContext(connection) as queries:
-            client.get("/metrics")
-        counts.append(len(queries))
+            assert client.get("/metrics").status_code == 200
+        again.append([" ".join(each["sql"].split())[:60] for each in queries])
         for number in range(5):
             name = f"n{time_}-{number}"
             make_job("bob", name, state="RUNNING", tasks=3, node=make_node(name))
-    assert counts[0] == counts[1] <= 15
+    assert again[0] == again[1]
+    assert len(again[0]) <= 15, again[0]
 
 
 def test_a_file_is_read_for_each_node_not_for_each_gpu_and_task(api: Api, admin: User, settings: Any) -> None:

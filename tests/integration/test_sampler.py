@@ -210,6 +210,18 @@ def test_an_idle_gpu_is_idle_in_the_file_too(hosts: Hosts, sampler: Sampler) -> 
     assert known.idle_since(util, AT + 10, after=10) == AT and known.idle_since(util, AT + 10, after=11) == 0
 
 
+def test_what_a_sampler_that_was_killed_left_beside_the_files_of_a_node_goes() -> None:
+    make_node("n1")
+    ring.write(places.of_node("n1"), rates.OF_A_NODE, AT, rates.node_values(0, [], {}, []))
+    folder = places.of_node("n1").parent
+    (left := folder / ".0f3e").write_text('{"at": 17')
+    now = left.stat().st_mtime
+    janitor.clean_up(now + 60)
+    assert left.exists(), "it may be written now"
+    janitor.clean_up(now + 7200)
+    assert [file.name for file in folder.iterdir()] == ["node.ring"]
+
+
 def test_an_exporter_that_is_away_costs_nothing_else(hosts: Hosts, sampler: Sampler) -> None:
     job, _ = running(hosts, exporter="http://127.0.0.1:9/metrics")
     tick(sampler, AT)

@@ -305,10 +305,14 @@ def test_a_running_job_says_what_it_uses(
 ) -> None:
     settings.METRICS_DIR = tmp_path
     node, now = make_node(gpus=2), int(time.time()) // 10 * 10
-    for name, gpus, cpu, util in (("busy", 2, 3.0, 91.0), ("idle", 1, 0.1, 0.0), ("cores", 0, 1.92, 0.0)):
-        job = make_job("alice", name, state="RUNNING", gpus=gpus, node=node)
-        for at in (*range(now - 7800, now, 200), now):
-            measured(Task.objects.get(job=job), at, [cpu, *[math.nan] * 7, *[util, 5.0, math.nan] * gpus])
+    uses = {"busy": (2, 3.0, 91.0), "idle": (1, 0.1, 0.0), "cores": (0, 1.92, 0.0)}
+    for name, (gpus, _, _) in uses.items():
+        make_job("alice", name, state="RUNNING", gpus=gpus, node=node)
+    tasks = list(Task.objects.select_related("job"))
+    for at in (*range(now - 7800, now, 200), now):
+        for task in tasks:
+            gpus, cpu, util = uses[task.job.name]
+            measured(task, at, [cpu, *[math.nan] * 7, *[util, 5.0, math.nan] * gpus])
     make_job("alice", "unmeasured", state="RUNNING", gpus=1, node=node)
     monkeypatch.setattr(idle, "time", SimpleNamespace(time=lambda: now + 5.0))  # also when the page comes late
     page = browse(alice).get("/jobs")

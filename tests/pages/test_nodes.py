@@ -6,13 +6,17 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client, RequestFactory
+from django.test.utils import CaptureQueriesContext
+from django.utils.html import escape
 from playwright.sync_api import expect
 
 from base.models import User
 from clusters.models import Cluster, Node
 from portal.lists.home import page as home
 from portal.nodes import rows
+from portal.nodes.listing import MOST_MARKS
 from portal.nodes.views import LiveNodes
 from tests.builders import make_node
 from tests.pages.conftest import PHONE, SCREEN, Tab
@@ -88,6 +92,8 @@ def test_one_that_its_cluster_closes_counts_as_cordoned(browse: Browse, alice: U
     page = browse(alice).get("/nodes?state=cordoned").context
     assert [(line.view.name, line.state) for line in page["nodes"]] == [("lab/n1", "cordoned")]
     assert [each.name for each in page["clusters"]] == ["lab"]
+    text = " ".join(browse(alice).get("/nodes").content.decode().split())
+    assert "Kubernetes, 1 node, never asked" in text, "nobody has asked it yet"
 
 
 def test_what_it_does_not_understand_it_leaves_out_and_says_so(browse: Browse, alice: User, many: None) -> None:
@@ -127,6 +133,73 @@ def test_the_live_page_is_drawn_as_it_was_asked_for(alice: User, many: None, rf:
     assert "n-41" in parts["nodes"] and "n-40" not in parts["nodes"]
 
 
+def test_no_more_names_are_read_than_a_page_has(browse: Browse, alice: User, many: None) -> None:
+    client = browse(alice)
+    for url in ("/nodes?limit=20", "/nodes?limit=20&after=n-03", "/nodes?limit=20&before=n-30&state=active"):
+        with CaptureQueriesContext(connection) as asked:
+            client.get(url)
+        of_page = [each["sql"] for each in asked if "clusters_node" in each["sql"] and "LIMIT 21" in each["sql"]]
+        assert len(of_page) == 1, url
+
+
+@pytest.mark.parametrize(
+    "query", ["state=active&limit=20&after=n-44", "keyword=n-4&after=n-44", "keyword=n&before=n-00"]
+)
+def test_a_page_whose_nodes_are_gone_leads_to_the_others_that_match(
+    browse: Browse, alice: User, many: None, query: str
+) -> None:
+    """As where the last node of it was removed while somebody looked."""
+    response = browse(alice).get(f"/nodes?{query}")
+    text = response.content.decode()
+    assert "No more nodes this way" in text and "No node matches" not in text
+    first = response.context["query"].address()
+    assert f'href="{escape(first)}"' in text and names(browse(alice), first)
+
+
+def test_a_registry_that_all_nodes_miss_makes_no_long_page(browse: Browse, alice: User) -> None:
+    for number in range(60):
+        make_node(f"n-{number:02d}", marks=MARK)
+    text = browse(alice).get("/nodes?limit=20").content.decode()
+    assert text.count("Node n-44 hands out no GPUs.") == MOST_MARKS and f"and {60 - MOST_MARKS} more" in text
+
+
+def test_nodes_that_come_and_go_meanwhile_are_neither_shown_twice_nor_left_out(
+    browse: Browse, alice: User, many: None
+) -> None:
+    client = browse(alice)
+    page = client.get("/nodes?limit=20").context
+    Node.objects.filter(name__in=["n-05", "n-19", "n-25"]).delete()
+    make_node("n-00a")
+    make_node("n-30a")
+    second = client.get(page["older"]).context
+    shown = [line.view.name for line in second["nodes"]]
+    assert (shown[0], shown[-1], len(shown)) == ("n-20", "n-39", 20) and "n-30a" in shown and "n-25" not in shown
+    assert names(client, second["newer"])[-1] == "n-18"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "after=%00",
+        "before=%ED%A0%80&after=%FF",
+        "limit=" + "9" * 5000,
+        "limit=-1&limit=2e400",
+        "state=active&state=%27%22%3E%3Cscript%3E",
+        "keyword=%25_%5C%27",
+        "keyword=%00",
+        "keyword=" + "n" * 256,
+        "keyword=%F0%9F%98%80",
+        "after=" + "n" * 256 + "&before=lab/n.1",
+        "page=job&v=1&user=x&top=3",
+    ],
+)
+def test_no_query_breaks_it(browse: Browse, alice: User, many: None, query: str, rf: RequestFactory) -> None:
+    assert browse(alice).get(f"/nodes?{query}").status_code in (200, 400)
+    request = rf.get(f"/stream/page?page=nodes&v=1&{query}")
+    request.user = alice
+    assert LiveNodes(request).parts()
+
+
 @pytest.mark.browser
 def test_it_is_used_without_a_mouse(tab: Callable[..., Tab], alice: User, many: None) -> None:
     page = tab(alice).open("/nodes?limit=20")
@@ -149,3 +222,21 @@ def test_a_page_of_many_fits_and_is_accessible(tab: Callable[..., Tab], alice: U
     shown = tab(alice)
     for path, dark in (("/nodes?limit=20&after=n-19", PHONE), ("/nodes?state=unreachable&keyword=n-9", SCREEN)):
         shown.check_everywhere(path, dark=dark)
+
+
+@pytest.mark.browser
+def test_names_have_room_on_the_home_page_beside_nodes_of_many_gpus(tab: Callable[..., Tab], alice: User) -> None:
+    for number, name in enumerate(("a-long-name-" * 5, "lab/host-1.example.internal", "gpu-07")):
+        state = {"health": "unreachable", "health_reason": "It does not answer."} if number else {}
+        node = make_node(name, gpus=16, **state)
+        node.gpus = [{**gpu, "type": "A100-SXM4-80GB"} for gpu in node.gpus]
+        node.save()
+    shown = tab(alice)
+    shown.check_everywhere("/", dark=PHONE)
+    for width in (PHONE, 1000, SCREEN):
+        shown.page.set_viewport_size({"width": width, "height": 800})
+        assert shown.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), width
+        short = shown.page.locator(".ls-free th").filter(has_text="gpu-07")
+        assert short.evaluate("cell => cell.scrollWidth <= cell.clientWidth"), f"at {width} the name is cut"
+        lines = "cell => { const all = new Range(); all.selectNodeContents(cell); return all.getClientRects().length }"
+        assert short.evaluate(lines) == 1, f"at {width} the name breaks"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from client import Client, transport
+from client import Client, account, transport
 from client.commands import main
 from client.commands.jobs import reasons
 from client.errors import PortalAway
@@ -85,6 +85,7 @@ def test_what_is_no_portal_is_said(
         ("ftp://portal.lab", "ftp://portal.lab is no address of a portal"),
         ("http://:9186", "http://:9186 is no address of a portal"),
         ("portal.lab:99999", "portal.lab:99999 is no address of a portal"),
+        ("http://[::1", "http://[::1 is no address of a portal"),
     ],
 )
 def test_an_address_that_cannot_be_one_is_said(url: str, says: str) -> None:
@@ -140,3 +141,24 @@ def test_a_portal_that_stays_away_ends_what_waits_for_it(other: str, monkeypatch
         list(Follower(job.transport, job.path(), tell=said.append, patience=60).pieces())
     assert 50 < clock.now <= 60
     assert len(said) == 1 and said[0].endswith("The job goes on; this waits.")
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://portal.lab", "https://portal.lab:443/jobs/mira/train"),
+        ("https://portal.lab:443", "https://portal.lab/jobs/mira/train"),
+        ("portal.lab:80/", "http://Portal.Lab/jobs/mira/train/logs?task=worker-0#L10"),
+        ("http://[::1]:9186", "http://[::1]:9186/jobs/mira/train#L10"),
+    ],
+)
+def test_the_address_of_a_page_is_as_a_browser_shows_it(url: str, shown: str) -> None:
+    job = Client(url, TOKEN).job(shown)
+    assert (job.username, job.name) == ("mira", "train")
+
+
+def test_who_signed_in_with_the_port_of_its_scheme_stays_signed_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LONGSHORE_TOKEN")
+    account.save(account.PortalAccount("https://portal.lab:443", TOKEN))  # as releases before kept it
+    for url in ("", "https://portal.lab", "https://portal.lab:443"):
+        assert account.load(url) == account.PortalAccount("https://portal.lab", TOKEN)

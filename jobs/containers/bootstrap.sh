@@ -63,12 +63,12 @@ variables_in() {
 ls_variables=
 [ ! -r "$ls_init" ] || ls_variables=$(variables_in "$ls_init")
 [ "$ls_variables" ] || ls_variables=$(variables_in "/proc/$$/environ")
-[ -w "$ls_environment" ] || { [ ! -e "$ls_environment" ] && [ -w "${ls_environment%/*}" ]; } || ls_environment=/dev/null
+# It is written to find out: as root, `[ -w ]` of busybox takes a file of a read-only file system for one.
+{ printf '\n' >>"$ls_environment"; } 2>/dev/null || ls_environment=/dev/null
 IFS='
 '
 set -f
 set --
-printf '\n' >>"$ls_environment"
 for ls_line in $ls_variables; do
     case $ls_line in
     -*) set -- "$@" "${ls_line#-}" ;;

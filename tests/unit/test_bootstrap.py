@@ -220,6 +220,13 @@ def test_programs_find_variables_whose_names_a_shell_cannot_hold(container: Cont
     assert {"A=mine", *(f"{name}={value}" for name, value in odd.items())} <= set(out.splitlines())
 
 
+def test_they_find_them_too_where_logins_can_be_given_none(container: Container) -> None:
+    """As root, a shell may take a file of a read-only image for one that can be written."""
+    (container.root / "etc/environment").mkdir()
+    (container.root / "init").write_text("a.b=1\0")
+    assert "a.b=1" in container.run("cat /proc/$$/environ")[1].split("\0")
+
+
 def test_a_start_runs_few_programs(tmp_path: Path) -> None:
     """Each takes as long as all that the shell does by itself."""
     container = Container(tmp_path, "dash")

@@ -24,12 +24,14 @@ def frame(text: bytes, stream: int = 1, at: str = "2026-01-01T00:00:05.000000000
     return bytes([stream, 0, 0, 0]) + len(body).to_bytes(4, "big") + body
 
 
-def read(pieces: Sequence[bytes], is_beheaded: bool = False) -> Mapping[Stream, Sequence[LogChunk]] | None:
+def read(
+    pieces: Sequence[bytes], is_beheaded: bool = False, chunked: bool = True
+) -> Mapping[Stream, Sequence[LogChunk]] | None:
     def stream(_: int) -> Iterator[bytes]:
         yield from pieces
 
     answer = requests.Response()
-    answer.raw = SimpleNamespace(stream=stream, close=lambda: None)
+    answer.raw = SimpleNamespace(stream=stream, chunked=chunked, close=lambda: None)
     return short_log(answer, lambda at: is_beheaded)
 
 
@@ -68,6 +70,12 @@ def test_each_stream_has_its_own_mark(is_beheaded: bool) -> None:
 )
 def test_what_does_not_come_whole_is_asked_for_stream_by_stream(end: bytes) -> None:
     assert read([frame(b"a\n"), end]) is None
+
+
+def test_an_answer_that_broke_in_its_head_is_no_empty_log() -> None:
+    """What says that it comes in chunks is missing then, and nothing that it has an end."""
+    assert read([], chunked=False) is None
+    assert read([]) == {"stdout": [], "stderr": []}
 
 
 def test_it_is_short_up_to_a_number_of_bytes() -> None:

@@ -251,7 +251,7 @@ def test_passes_that_are_wanted_all_the_time_keep_apart(cluster: Cluster, monkey
         watch.now += seconds + 0.0001  # as a real one does
 
     monkeypatch.setattr(loop, "time", SimpleNamespace(monotonic=lambda: watch.now, sleep=sleep))
-    monkeypatch.setattr(loop.signal, "signal", lambda *_: None)
+    monkeypatch.setattr("jobs.scheduling.loop.signal.signal", lambda *_: None)
     monkeypatch.setattr(scheduler, "tick", tick)
     scheduler.run()
     gaps = [later - sooner for sooner, later in pairwise(begun)]

@@ -69,13 +69,16 @@ IFS='
 '
 set -f
 set --
+ls_odd=
 for ls_line in $ls_variables; do
     case $ls_line in
-    -*) set -- "$@" "${ls_line#-}" ;;
+    -*) ls_odd=1 ;;
     *) printf '%s\n' "$ls_line" ;;
     esac
 done >>"$ls_environment"
 printf "PAI_WORK_DIR='%s'\n" "$PAI_WORK_DIR" >>"$ls_environment"
+# All at once: one by one, each would copy those before it, and a role of 1,000 tasks has thousands.
+[ -z "$ls_odd" ] || set -- $(printf '%s\n' "$ls_variables" | sed -n 's/^-//p')
 set +f
 IFS=$ls_ifs
 

@@ -23,7 +23,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return made
 
     def close_if_health_check_failed(self) -> None:
-        """Django calls it before each statement, and then opens a new connection. A transaction ends where it began, as
+        """Django calls it before each cursor, and then opens a new connection. A transaction ends where it began, as
         if it had been before the restore."""
         if self.connection is None or self.in_atomic_block:
             return

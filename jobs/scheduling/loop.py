@@ -49,7 +49,7 @@ ROUTINE_EVERY = 15.0  # seconds
 IMAGES_EVERY = 5.0  # seconds at least between two orders to list images: an engine may get many in a row
 FORECAST_EVERY, FORECAST_STILL = 60.0, 300.0  # the second where all that the turns go by is as it was
 FIRST_LOOKS = 5.0  # seconds a new scheduler waits for the first look at every node
-CLOSE = 0.05  # seconds: passes that follow each other sooner are crowded, and the next one comes as much later
+CLOSE = 0.05  # seconds: after a pass that was wanted sooner than this after the last one, the next comes as much later
 KEEP_EVERY = 1.0  # seconds between two looks at the threads of the watchers
 BLIND = 3.0  # seconds for which a scheduler that reaches no node at all keeps the lease, where there are other hosts
 STEP_BACK = 30.0  # seconds for which it leaves the lease to others then
@@ -144,7 +144,7 @@ class Scheduler:
         self._loader.learn()
         self._garbage.freeze()
         self._await_first_looks()
-        failures, ended, self._sees_at = 0, 0.0, time.monotonic()
+        failures, ready, self._sees_at = 0, 0.0, time.monotonic()
         while not self._stopped:
             began = time.monotonic()
             self.woken.clear()
@@ -162,9 +162,9 @@ class Scheduler:
                 close_old_connections()
                 self.woken.wait(min(10.0, 0.2 * 2 ** min(failures, 8)))
                 continue
-            ended, is_crowded = time.monotonic(), began - ended < CLOSE
-            if is_crowded:  # what comes meanwhile shares the next pass
+            if began - ready < CLOSE:  # what comes meanwhile shares the next pass
                 self._pause(CLOSE)
+            ready = time.monotonic()
             self._rest()
 
     def _rest(self) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from datetime import timedelta
+from itertools import pairwise
+from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
@@ -229,3 +231,29 @@ def test_turns_that_took_long_are_not_worked_out_again_so_soon(
         cluster.ahead(seconds)
         cluster.tick()
         assert len(costs) == times
+
+
+@pytest.mark.django_db
+def test_passes_that_are_wanted_all_the_time_keep_apart(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not two at once and then a pause. The one that follows a first one comes at once."""
+    scheduler, begun = cluster.scheduler, list[float]()
+    watch = SimpleNamespace(now=1000.0)
+
+    def tick() -> int:
+        begun.append(watch.now)
+        watch.now += 0.001
+        scheduler.woken.set()
+        if len(begun) == 6:
+            scheduler.stop()
+        return 0
+
+    def sleep(seconds: float) -> None:
+        watch.now += seconds + 0.0001  # as a real one does
+
+    monkeypatch.setattr(loop, "time", SimpleNamespace(monotonic=lambda: watch.now, sleep=sleep))
+    monkeypatch.setattr("jobs.scheduling.loop.signal.signal", lambda *_: None)
+    monkeypatch.setattr(scheduler, "tick", tick)
+    scheduler.run()
+    gaps = [later - sooner for sooner, later in pairwise(begun)]
+    assert gaps[0] < loop.CLOSE
+    assert all(gap >= loop.CLOSE for gap in gaps[1:])

@@ -2,8 +2,8 @@
 written.
 
 The engine sends one frame for each line, or for each 16 KiB of a longer line. A frame has a header of 8 bytes and
-begins with its stamp. No more than one chunk of a log is in memory. The mark with which a container begins its log
-(LOG_MARK) is taken off; a log without it has lost its beginning.
+begins with its stamp. No more than one chunk of a log is in memory, of a short one all. The mark with which a container
+begins its log (LOG_MARK) is taken off; a log without it has lost its beginning.
 """
 
 from __future__ import annotations
@@ -153,13 +153,15 @@ def short_log(
     response: requests.Response, is_beheaded: Callable[[str], bool]
 ) -> Mapping[Stream, Sequence[LogChunk]] | None:
     """Both streams of the log that is the answer; None if they have more than SHORT bytes, or do not come whole."""
-    data, start = b"", 0
+    data, start = bytearray(), 0
     with response:
+        if not response.raw.chunked:  # the connection broke in the head of the answer, and this is no empty log
+            return None
         for piece in response.raw.stream(CHUNK):
             data += piece
             if len(data) > SHORT:
                 return None
-    parts: dict[Stream, list[bytes]] = {"stdout": [], "stderr": []}
+    parts: dict[Stream, list[bytearray]] = {"stdout": [], "stderr": []}
     while start < len(data):
         stop = start + HEADER + int.from_bytes(data[start + 4 : start + HEADER], "big")
         if stop > len(data) or data[start] not in _STREAMS:

@@ -155,7 +155,7 @@ def classify(status: ContainerStatus, memory_mb: int, *, label: str = "The task"
     if status.evicted:
         return exit_for(EXIT_CODE_LOST, f"Kubernetes evicted {label}: {status.evicted}")
     if status.lost:
-        return exit_for(EXIT_CODE_LOST, f"{label} was lost when its node went down.")
+        return exit_for(EXIT_CODE_LOST, f"{label} was lost: its node went down, or its start was cut off.")
     if code is None:
         return exit_for(EXIT_CODE_LOST, f"{label} ended, but the node no longer knows how.")
     if code == 0:

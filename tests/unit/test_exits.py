@@ -98,6 +98,9 @@ def test_any_other_code_of_the_command_is_255_and_kept() -> None:
 def test_a_container_lost_with_its_host_is_the_clusters_fault_and_not_a_255_of_the_command() -> None:
     lost, own = exits.classify(replace(ended(None), lost=True), 100), exits.classify(ended(255), 100)
     assert (lost.code, lost.raw_code, lost.blame, lost.spec.reaction) == (154, None, "the cluster", "ALWAYS_RETRY")
+    assert "or its start was cut off" in lost.sentence, (
+        "a portal that is killed in the middle of it leaves the same code"
+    )
     assert (own.code, own.raw_code, own.blame) == (255, 255, "your job") and "exit code 255" in own.sentence
 
 

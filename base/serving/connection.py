@@ -13,8 +13,10 @@ import re
 import resource
 import socket
 import struct
+import time
 from collections import Counter
-from functools import cache
+from email.utils import formatdate
+from functools import cache, lru_cache
 from typing import Any
 
 from django.conf import settings
@@ -82,6 +84,7 @@ class Connection(HttpToolsProtocol):
             # it for the body: it would give the answer to somebody else, or send their request as the rest of it.
             self._refuse(b"400 Bad Request", _OTHER_PROTOCOL)
             return
+        self.server_state.default_headers = _dated(int(time.time()))
         super().on_headers_complete()
         self._watch()
 
@@ -216,6 +219,12 @@ def _quoted(data: bytes) -> bytes:
         return data
     line, end, rest = data.partition(b"\n")
     return _BEYOND_ASCII.sub(lambda found: b"%%%02X" % ord(found[0]), line) + end + rest
+
+
+@lru_cache(maxsize=1)
+def _dated(second: int) -> list[tuple[bytes, bytes]]:
+    """The headers of each answer begun then."""
+    return [(b"date", formatdate(second, usegmt=True).encode())]
 
 
 def _socket(transport: asyncio.Transport) -> Any:

@@ -17,17 +17,15 @@ from base.serving.sockets import SocketProtocol
 
 _BUSY = 30  # seconds for which one of several processes may be too busy to say that it lives
 _GRACE = 3  # seconds for requests under way when the server ends
-_TICK = 1.0  # seconds between two looks at the clock: each answer tells the time
 
 
 class SleepingServer(uvicorn.Server):
-    """Sleeps until it is told to end, where uvicorn looks ten times a second whether it was."""
+    """Sleeps until it is told to end, where uvicorn looks ten times a second whether it was and what time it is."""
 
     async def main_loop(self) -> None:
         self._loop, self._told = asyncio.get_running_loop(), asyncio.Event()
-        while not await self.on_tick(0):
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._told.wait(), _TICK)
+        if not self.should_exit:
+            await self._told.wait()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         super().handle_exit(sig, frame)

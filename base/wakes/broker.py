@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from django.db import connection
+from django.db import connection, transaction
 from django_q.brokers.orm import ORM
 from django_q.conf import Conf
 from django_q.models import OrmQ
@@ -16,7 +16,7 @@ from base.wakes import processes, wake
 
 _DUE = "SELECT * FROM django_q_ormq WHERE key = %s AND lock < %s ORDER BY id LIMIT %s"
 _FREE = "id = %s AND lock < %s"
-LOOK_EVERY = 2.0  # seconds between two looks without a wake-up
+LOOK_EVERY = 4.0  # seconds between two looks without a wake-up
 
 
 class GatheringBroker:
@@ -50,8 +50,10 @@ class WakingBroker(ORM):
 
     def dequeue(self) -> Any:
         """Wait for an order. The base class would sleep POLL seconds; that is set to 0."""
-        processes.record_heartbeat("workers")
-        processes.record_process("workers")
+        if processes.is_due("workers"):
+            with transaction.atomic():
+                processes.record_heartbeat("workers")
+                processes.record_process("workers")
         return self._take() or (self._listener().wait(LOOK_EVERY) and self._take()) or None
 
     def delete(self, task_id: Any) -> None:

@@ -62,8 +62,7 @@ class Lease:
 
     def renew(self) -> None:
         """Renew the lease when that is due. May be called often. Raises Fenced, and what the database raises."""
-        if clock.monotonic_now() - self._renewed >= RENEW:
-            self._sign.ensure_running()
+        if self._is_due():
             with self.writing():
                 pass
 
@@ -72,6 +71,8 @@ class Lease:
         """A transaction of the holder, which renews the lease as well. Raises Fenced, having written nothing, when the
         lease is another's. Its row stays locked until the commit: nobody can take the lease in between."""
         epoch = self._own_epoch()
+        if self._is_due():
+            self._sign.ensure_running()
         with transaction.atomic():
             if not self._beat(epoch):
                 self.epoch = None
@@ -100,6 +101,9 @@ class Lease:
         if self._unchanged is None or self._unchanged[0] != said:
             self._unchanged = said, clock.monotonic_now()
         return clock.monotonic_now() - self._unchanged[1] >= self._patience
+
+    def _is_due(self) -> bool:
+        return clock.monotonic_now() - self._renewed >= RENEW
 
     def _own_epoch(self) -> int:
         """The epoch of this process. A process that was forked off the holder is not the holder."""

@@ -32,7 +32,7 @@ from base.models import Heartbeat, Process
 from base.wakes.lease import has_ended, name_of, stat_of
 
 Name = Literal["web", "web pages", "scheduler", "workers", "sampler", "supervisor"]
-EVERY = 5.0  # seconds between two writes
+EVERY = 8.0  # seconds between two writes
 FORGOTTEN = timedelta(days=7)  # after which the row of a process that was killed goes
 SUPERVISOR = "LONGSHORE_SUPERVISOR"  # the variable by which the supervisor tells its number to what it starts
 NAMES: tuple[Name, ...] = ("scheduler", "workers", "sampler")  # those that beat

@@ -54,11 +54,11 @@ class Sampler:
             signal.signal(number, lambda *_: self.stop())
         while not self._stopped.is_set():
             try:
-                processes.record_process("sampler")
                 at = int(time.time()) // EVERY * EVERY
                 if self.lease.epoch is not None or self._begins():
                     self.tick(at)
                 else:
+                    processes.record_process("sampler")
                     self._shared.pull(_folders(_work(at)))
                     self._clean_up()
             except Fenced as fenced:
@@ -84,8 +84,8 @@ class Sampler:
 
     def tick(self, at: int) -> None:
         """Give each engine its work for the moment ``at``, and add up the one before. Raises Fenced."""
-        self.lease.renew()
         with self.lease.writing():
+            processes.record_process("sampler")
             processes.record_heartbeat("sampler", self._report())
         self._write_cluster(at - EVERY)
         self._note_saves()

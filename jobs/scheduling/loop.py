@@ -217,11 +217,12 @@ class Scheduler:
         if self._wake_thread is not None:
             self._wake_thread.ensure_running()
         with self._loader.unseen():
-            self.lease.renew()
-            processes.record_process("scheduler")
-            if processes.is_due("scheduler"):
-                with self.lease.writing():
-                    processes.record_heartbeat("scheduler", self._report())
+            if not processes.is_due("scheduler"):
+                self.lease.renew()
+                return
+            with self.lease.writing():
+                processes.record_process("scheduler")
+                processes.record_heartbeat("scheduler", self._report())
 
     def _report(self) -> processes.Report:
         threads = [*filter(None, [self._wake_thread]), *self.watch.threads(), *self.clusters.threads()]

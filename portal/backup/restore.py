@@ -28,6 +28,7 @@ from portal.backup.records import read
 from portal.backup.tables import Migration, require_known
 
 Say = Callable[[str], None]
+_LOOK = 1.5 * processes.EVERY  # seconds: a process that is a little late is seen still
 
 
 @dataclass(slots=True)
@@ -188,8 +189,8 @@ def require_still(say: Say) -> None:
     Its clock does not count, only that the row changes."""
     there = set(ours())
     if {Heartbeat._meta.db_table, LeaseRow._meta.db_table} <= there and (first := _signs()):
-        say(f"Looking for {2 * processes.EVERY:g} s whether a process of this installation still runs ...")
-        time.sleep(2 * processes.EVERY)
+        say(f"Looking for {_LOOK:g} s whether a process of this installation still runs ...")
+        time.sleep(_LOOK)
         if moved := sorted(name for name, sign in _signs().items() if sign != first.get(name)):
             raise BackupError(f"This installation runs: its {moved[0]} is alive. Stop it on every host first.")
 

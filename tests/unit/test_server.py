@@ -6,15 +6,13 @@ import asyncio
 import signal
 import threading
 
-import pytest
 import uvicorn
 
 from base.serving import server
 from tests.helpers import LIMIT
 
 
-def test_it_ends_when_it_is_told_and_not_at_its_next_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "_TICK", 600.0)
+def test_it_sleeps_until_it_is_told_to_end() -> None:
     serving = server.SleepingServer(uvicorn.Config("nothing:here"))
 
     async def run() -> None:

@@ -19,7 +19,7 @@ from jobs.web_pages import shown as looks
 from jobs.web_pages.addresses import PagePlace, Setup, place_for, place_of
 from jobs.web_pages.visits import Target, Visit
 from portal.shared.requests import cookies_of
-from portal.web_pages.serving import answers
+from portal.web_pages.serving import answers, visitors
 from portal.web_pages.serving.headers import (
     Headers,
     cookie_for,
@@ -379,6 +379,42 @@ async def _knock(door: Visitors, hop: Any, who: str, kind: str = "websocket") ->
     proxy = Proxy(SETUP, RESERVED, door, hop, None, lambda token: False)  # type: ignore[arg-type]
     await proxy(scope, asyncio.Event().wait, send)
     return sent
+
+
+def test_the_rights_of_visitors_are_looked_at_while_they_have_something_open_and_not_while_nobody_has(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(visitors, "GOOD_FOR", 0.0)
+    looks: list[Collection[str]] = []
+    looked = asyncio.Event()
+
+    async def check(cookies: Collection[str]) -> Mapping[str, Visit]:
+        looks.append(cookies)
+        looked.set()
+        return await _check(cookies)
+
+    async def play() -> None:
+        door = Visitors(check)
+        watching = asyncio.create_task(door.watch())
+        for who in ("bob", "carol"):
+            assert await _sleeps(watching)
+            looked.clear()
+            with door.opened(who, 7):
+                await asyncio.wait_for(looked.wait(), LIMIT)
+        assert await _sleeps(watching)
+        watching.cancel()
+
+    asyncio.run(play())
+    assert {who for cookies in looks for who in cookies} == {"bob", "carol"}
+
+
+async def _sleeps(task: asyncio.Task[None]) -> bool:
+    """Whether it goes on for a few rounds of the loop and then waits for something that nobody has set yet."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+    waits = task._fut_waiter  # type: ignore[attr-defined]
+    await asyncio.sleep(0)
+    return waits is not None and task._fut_waiter is waits  # type: ignore[attr-defined]
 
 
 def test_a_visitor_has_so_many_sockets_and_another_has_their_own() -> None:

@@ -43,6 +43,7 @@ class Visitors:
         self._known: dict[str, tuple[float, Visit | None]] = {}
         self._asking: dict[str, asyncio.Task[Visit | None]] = {}
         self._open: set[OpenConnection] = set()
+        self._is_any = asyncio.Event()  # set while something is open
         self._seen = time.monotonic()  # when the database last answered
 
     async def visit(self, cookies: Collection[str], key: str) -> tuple[str, Visit] | None:
@@ -57,18 +58,22 @@ class Visitors:
     def opened(self, cookie: str, task_id: int, socket_of: str = "") -> Iterator[OpenConnection]:
         entry = OpenConnection(cookie, task_id, socket_of)
         self._open.add(entry)
+        self._is_any.set()
         try:
             yield entry
         finally:
             self._open.discard(entry)
+            if not self._open:
+                self._is_any.clear()
 
     def has_room(self, viewer: str) -> bool:
         """Whether they may open one more WebSocket: a message of each is in memory until it is whole."""
         return sum(each.socket_of == viewer for each in self._open) < SOCKETS
 
     async def watch(self) -> None:
-        """Look again and again whether all may stay, until it is cancelled."""
+        """Look again and again whether all may stay, until it is cancelled. While nothing is open it sleeps."""
         while True:
+            await self._is_any.wait()
             await asyncio.sleep(GOOD_FOR)
             await self._look()
 

@@ -217,8 +217,8 @@ class _Round(Generic[JobT]):
             self.no_room.shapes[key] = demands
             line.missed += 1
             self.queue.missed.append(job)
-        if (owned := self.free.owned) is not None and key not in line.takes_nothing_gathered:
-            if gathered := place_as_owner(line, job, owned):
+        if self.free.owned is not None and key not in line.takes_nothing_gathered:
+            if gathered := place_as_owner(line, job, self.free):
                 return self._go(line, job, *gathered)
             line.takes_nothing_gathered.add(key)
         end = None

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Generic
 
 from clusters.placement.fit import Demand, Placement
 from clusters.placement.free import FreeNodes
+from jobs.planning.queue.reservations import Reservation
 from jobs.planning.queue.scene import JobT, Scene
 
 Shape = tuple[int, str, frozenset[str]]  # what places go by: demands, own nodes, nodes that appointments withhold
@@ -22,6 +23,7 @@ class FreeInRound(Generic[JobT]):
         self._could_hold: dict[Shape, tuple[Sequence[Demand], bool]] = {}
         self._whole: FreeNodes | None = None
         self.owned: FreeNodes | None = None  # with what yields to owners in it, where something does
+        self._of_owners: dict[str, FreeNodes] = {}  # by virtual cluster, until somebody takes some
 
     def shape(self, job: JobT) -> Shape:
         """The same for jobs that fit on the same nodes."""
@@ -63,8 +65,18 @@ class FreeInRound(Generic[JobT]):
             self._could_hold[key] = job.demands, placements is not None
         return self._could_hold[key][1]
 
+    def of_owner(self, owned: FreeNodes, vc: str, ours: Iterable[Reservation[JobT]]) -> FreeNodes:
+        """What of ``owned`` a virtual cluster that is within its guarantee may use: all but what is kept for ``ours``,
+        its own that yield. Very many shapes find no room in it, one after the other."""
+        if vc not in self._of_owners:
+            free = self._of_owners[vc] = owned.copy()
+            for each in ours:
+                free.set_aside(each.demands, each.nodes)
+        return self._of_owners[vc]
+
     def set_aside(self, demands: Sequence[Demand], nodes: Sequence[str], *, yields: bool) -> None:
         """Keep room for one job; where that ``yields``, owners may take it still."""
+        self._of_owners.clear()
         if self.owned is None and yields:
             self.owned = self.left.copy()
         self.left.set_aside(demands, nodes)
@@ -74,6 +86,7 @@ class FreeInRound(Generic[JobT]):
     def take(self, demands: Sequence[Demand], placements: Sequence[Placement], by: FreeNodes) -> None:
         """Note that a job goes where ``by`` has placed it."""
         self._taken.append((demands, placements))
+        self._of_owners.clear()
         for other in (self.left, self._whole, self.owned):
             if other is not None and other is not by:
                 other.take(demands, placements)

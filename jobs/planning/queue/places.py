@@ -52,15 +52,15 @@ def place_within(line: VcQueue[JobT], job: JobT, free: FreeNodes) -> Sequence[Pl
     return None
 
 
-def place_as_owner(line: VcQueue[JobT], job: JobT, owned: FreeNodes) -> tuple[Sequence[Placement], FreeNodes] | None:
-    """Places for a job within the guarantee on ``owned``, which has what is gathered for others that are beyond theirs;
-    and the copy of it that they are taken from."""
-    if not is_within(line.use, line.queue.asked(job.demands), line.quota):
+def place_as_owner(
+    line: VcQueue[JobT], job: JobT, round: FreeInRound[JobT]
+) -> tuple[Sequence[Placement], FreeNodes] | None:
+    """Places for a job within the guarantee where room is gathered for others that are beyond theirs; and what they are
+    taken from."""
+    if round.owned is None or not is_within(line.use, line.queue.asked(job.demands), line.quota):
         return None
-    free = owned.copy()
-    for ours in line.queue.reservations:
-        if ours.job.vc == line.vc and ours.yields:
-            free.set_aside(ours.demands, ours.nodes)
+    ours = (each for each in line.queue.reservations if each.job.vc == line.vc and each.yields)
+    free = round.of_owner(round.owned, line.vc, ours)
     placements, _ = place(line, job, free)
     if placements is not None and not line.stays_within_limits(job, placements):
         free.give_back(job.demands, placements)

@@ -32,6 +32,7 @@ from jobs.planning.world import JobPlan
 
 _PURGED_AT_ONCE = 5_000
 _OF_USER, _PAST, _AMOUNT = ("username", "vc"), ("cpu", "memory", "gpu", "at"), ("cpus", "memory_mb", "gpus")
+Rivals = Mapping[str, Collection[str]]  # names of users, by virtual cluster
 _TURN = attrgetter("vc", "username", "place_of")
 _HALF_LIFE = Subquery(VirtualCluster.objects.filter(name=OuterRef("vc")).values("share_half_life")[:1])
 _COLUMNS = (
@@ -125,13 +126,17 @@ def close_rows(ends: Iterable[tuple[int, Exit | None]], now: datetime) -> None:
     update_rows(Holding, ["ended", "outcome", "exit_code"], ["id"], rows)
 
 
-def used_lately(waiting: Sequence[SchedulableJob]) -> UsesLately:
-    """Of the users of these jobs, in virtual clusters where several of them wait. Nothing is read where none is."""
+def rivals(waiting: Sequence[SchedulableJob]) -> Rivals:
+    """The users whose jobs wait for one another: of each virtual cluster in which several of them wait, their names."""
     users: dict[str, set[str]] = defaultdict(set)
     for vc, username, place_of in set(map(_TURN, waiting)):  # of very many
         users[vc].add(place_of or username)
-    contested = {vc: names for vc, names in users.items() if len(names) > 1}
-    return _used_lately(set().union(*contested.values()), contested)
+    return {vc: names for vc, names in users.items() if len(names) > 1}
+
+
+def used_lately(of: Rivals) -> UsesLately:
+    """What each of them used. Nothing is read where there is nobody."""
+    return _used_lately(set().union(*of.values()), of)
 
 
 def used_in(vc: str) -> UsesLately:

@@ -20,6 +20,7 @@ from jobs.planning.exits import Exit
 from jobs.planning.leftovers import NOTHING, offered, quarantined, to_write
 from jobs.planning.lifecycle import TASK_END_STATES, TASK_LIVE_STATES, JobState, TaskState
 from jobs.planning.queue.scene import Runner
+from jobs.planning.queue.unchanged import pauses
 from jobs.planning.queue.users.shares import WaitingLines
 from jobs.planning.settle import NO_CHANGE, Settled, is_claimed, is_stale, lives_again, may_order, settle
 from jobs.planning.streak import MANY
@@ -261,6 +262,7 @@ class Standing:
         self.offered: Sequence[NodeView] = ()  # the nodes with what is in quarantine counted as taken
         self.running: tuple[Sequence[JobView], Sequence[Sequence[int]]] = (), ()  # live jobs, and the tasks of each
         self.ends: list[datetime] = []  # at which live jobs are stopped, as their configs say
+        self.pauses: Collection[datetime] = frozenset()  # of waiting jobs
         self.lines = WaitingLines[JobView]()
         self._runners: dict[int, tuple[LiveJob, tuple[str, ...], Runner[JobView]]] = {}  # by id of the job
         self._all: tuple[object, object, list[Runner[JobView]]] = None, None, []  # of these live jobs and holds
@@ -282,6 +284,8 @@ class Standing:
                 self._quiet = {}
         if before is None or (world.drained, world.appointed) != (before.drained, before.appointed):
             self._quiet = {}
+        if before is None or world.waiting is not before.waiting or world.rests != before.rests:
+            self.pauses = pauses(world.waiting, world.rests)
         is_other = before is None or world.live is not before.live
         if is_other:
             self._take_over(world.live)

@@ -24,7 +24,7 @@ from jobs.planning.queue.idling.after import idled_after
 from jobs.planning.queue.lines import Queue
 from jobs.planning.queue.reclaim import own_nodes
 from jobs.planning.queue.scene import Runner, Scene
-from jobs.planning.queue.unchanged import INTERVAL, UnchangedTurns, interval_start, pauses, unchanged_turns
+from jobs.planning.queue.unchanged import INTERVAL, UnchangedTurns, interval_start, unchanged_turns
 from jobs.planning.settle import is_claimed
 from jobs.planning.starts import limit_starts
 from jobs.planning.turns import Move, Turn, turns_in
@@ -57,7 +57,7 @@ def plan(
     made.quarantine, made.to_write = dict(standing.quarantine), standing.to_write
     _take_turns(world, standing, made, before, hold)
     limit_starts(world, busy, made, paces)
-    made.again_at = _again_at(world, standing.ends, busy)
+    made.again_at = _again_at(world, standing, busy)
     return made
 
 
@@ -104,7 +104,7 @@ def _take_turns(world: World, standing: Standing, made: Plan, before: UnchangedT
     acts = _place_all(world, queue, made)
     queue.lines.clear()  # each of them has the queue: without that it would need the garbage collector
     if not acts and len(made.jobs) == planned:
-        made.unchanged = unchanged_turns(basis, world.waiting, world.rests, world.now, hold)
+        made.unchanged = unchanged_turns(basis, standing.pauses, world.now, hold)
 
 
 def _place_all(world: World, queue: Queue[JobView], made: Plan) -> bool:
@@ -222,9 +222,9 @@ def scene(
     )
 
 
-def _again_at(world: World, ends: Sequence[datetime], busy: Sequence[LiveJob]) -> datetime | None:
-    """The next moment at which the clock alone changes the plan. ``ends`` are those of live jobs."""
-    moments = [*pauses(world.waiting, world.rests), *ends]
+def _again_at(world: World, standing: Standing, busy: Sequence[LiveJob]) -> datetime | None:
+    """The next moment at which the clock alone changes the plan."""
+    moments = [*standing.pauses, *standing.ends]
     moments += [moment for span in world.spans for moment in (span.begin, span.end)]
     for seen in world.looks.values():
         if not seen.reachable and seen.since:

@@ -57,6 +57,7 @@ class _ReadRows(NamedTuple):
     leftovers: list[TaskView]
     ended: list[int]  # deleted jobs that have ended
     owners: Mapping[str, Owner]  # by name of the container
+    rivals: holdings.Rivals
 
 
 class WorldLoader:
@@ -69,7 +70,7 @@ class WorldLoader:
         self._moved: set[int] = set()  # ids of jobs that differ from those in the rows
         self._live: dict[int, LiveJob] = {}
         self._waiting: dict[int, JobView] = {}
-        self._rows = _ReadRows([], [], [], [], {})
+        self._rows = _ReadRows([], [], [], [], {}, {})
         self._others: dict[str, Owner] = {}  # of containers whose tasks are not in the picture
         self._looked: tuple[_ReadRows | None, dict[str, Mapping[str, ContainerStatus]]] = None, {}
         self._owners: Mapping[str, Owner] = {}  # as of that
@@ -163,7 +164,7 @@ class WorldLoader:
         self._learn_rows()
         self._rests.learn(remembered.rests(), timezone.now(), now)
         if self._rows.waiting:
-            self._past.learn(holdings.used_lately(self._rows.waiting), timezone.now(), now)
+            self._past.learn(holdings.used_lately(self._rows.rivals), timezone.now(), now)
         self._idlings = remembered.idlings(timezone.now(), now) if self._idlings is None else self._idlings
         nodes = self.ledger.nodes(with_held=False, again=False)
         self._appointments = load_appointments(timezone.now())
@@ -202,12 +203,15 @@ class WorldLoader:
                 pair = None
             is_live_other |= _put(live, id, pair)
             is_waiting_other |= _put(waiting, id, job if pair is None else None)
+        before = self._rows
+        in_order = [waiting[id] for id in sorted(waiting)] if is_waiting_other else before.waiting
         self._rows = _ReadRows(
-            live=[live[id] for id in sorted(live)] if is_live_other else self._rows.live,
-            waiting=[waiting[id] for id in sorted(waiting)] if is_waiting_other else self._rows.waiting,
+            live=[live[id] for id in sorted(live)] if is_live_other else before.live,
+            waiting=in_order,
             leftovers=[view for id in sorted(self._tasks.leftovers) if (view := self._tasks.view(id)) is not None],
             ended=sorted(self._jobs.ended),
             owners=dict(self._tasks.owners),
+            rivals=holdings.rivals(in_order) if is_waiting_other else before.rivals,
         )
         self._moved = set()
 

@@ -226,7 +226,7 @@ def turn_if_submitted(
     would wait for."""
     last = unsent(spec, awaited, username)
     every = [*waiting, last]
-    scene = replace(scene.naming(last.demands), past=cache(lambda: holdings.used_lately(every)))
+    scene = replace(scene.naming(last.demands), past=cache(lambda: holdings.used_lately(holdings.rivals(every))))
     return next(turn for turn in turns(every, scene) if turn.job is last)
 
 
@@ -264,7 +264,7 @@ def _scene(specs: Specs, waiting: Sequence[WaitingJob], *, moves: bool, is_held:
         rests=remembered.rests(),
         idlings=remembered.idlings(now, now),
         lengths=known_lengths,
-        past=cache(lambda: holdings.used_lately(waiting)),
+        past=cache(lambda: holdings.used_lately(holdings.rivals(waiting))),
         named=named_gpus(nodes),
     )
 

@@ -96,11 +96,11 @@ def test_reading_it_costs_one_statement_for_those_who_wait_for_one_another(clust
     with CaptureQueriesContext(
         connection,
     ) as one:
-        assert holdings.used_lately(waiting) == {}
+        assert holdings.used_lately(holdings.rivals(waiting)) == {}
     submit(cluster, "theirs", ben)
     waiting, _ = queue_now()
     with CaptureQueriesContext(connection) as two:
-        assert list(holdings.used_lately(waiting)) == [("ben", "default")]
+        assert list(holdings.used_lately(holdings.rivals(waiting))) == [("ben", "default")]
     assert (len(one), len(two)) == (0, 1)
 
 

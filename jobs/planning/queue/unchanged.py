@@ -34,14 +34,11 @@ class UnchangedTurns:
 
 
 def unchanged_turns(
-    basis: tuple[object, ...],
-    waiting: Iterable[SchedulableJob],
-    rests: Rests,
-    now: datetime,
-    hold: timedelta = INTERVAL,
+    basis: tuple[object, ...], pauses: Iterable[datetime], now: datetime, hold: timedelta = INTERVAL
 ) -> UnchangedTurns:
-    """Note that no job could start in these turns; that holds until a waiting job's pause is over, or for ``hold``."""
-    moments = (moment for moment in pauses(waiting, rests) if moment > now)
+    """Note that no job could start in these turns; that holds until one of the ``pauses`` of waiting jobs is over, or
+    for ``hold``."""
+    moments = (moment for moment in pauses if moment > now)
     return UnchangedTurns(basis, min([interval_start(now) + hold, *moments]))
 
 

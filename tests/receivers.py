@@ -8,7 +8,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from tests.helpers import until
+import pytest
+
+from jobs.notices import post
+from tests.helpers import LIMIT, until
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +45,9 @@ def says(status: str = "200 OK", body: str = "", **headers: str) -> bytes:
 
 
 @contextmanager
-def receiver(*answers: bytes, drip: float = 0) -> Iterator[Receiver]:
-    """``drip``: seconds between two bytes of what it says."""
+def receiver(*answers: bytes, drip: float = 0, patience: float = LIMIT) -> Iterator[Receiver]:
+    """``drip``: seconds between two bytes of what it says. ``patience``: how long it is waited for meanwhile. It is a
+    thread of this process, and may be slow, so this is brief for one alone that never answers."""
     listening, ended = socket.create_server(("127.0.0.1", 0)), threading.Event()
     made = Receiver(list(answers) or [says()], port=listening.getsockname()[1])
 
@@ -72,7 +76,9 @@ def receiver(*answers: bytes, drip: float = 0) -> Iterator[Receiver]:
     thread = threading.Thread(target=listen, daemon=True)
     thread.start()
     try:
-        yield made
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(post, "PATIENCE", patience)
+            yield made
     finally:
         ended.set()
         listening.shutdown(socket.SHUT_RDWR)

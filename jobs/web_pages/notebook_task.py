@@ -208,7 +208,7 @@ def watch(tool: Jupyter | Code, running: subprocess.Popen[bytes], seen: Versions
         if not answered and time.time() - began < BEGINS:
             last = time.time()
         used = max(used, last or 0.0)
-        if time.time() - used >= IDLE and not fault:
+        if time.time() - used >= IDLE and used == told and not fault:  # not unannounced, however long a look took
             print(f"Nobody used it since {clock(used)}: it is saved and given back.", flush=True)
             break
         if time.time() - used >= IDLE / 2 and used != told:

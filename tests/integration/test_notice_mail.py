@@ -23,6 +23,7 @@ from jobs.notices import services
 from jobs.notices.channels import mail
 from jobs.notices.services import ChannelOwner
 from tests.cluster import Cluster
+from tests.helpers import LIMIT
 from tests.integration.test_notices import failed_job, of_ledger
 from tests.notices import channel, deliveries, make_due, send_all, told
 
@@ -51,16 +52,27 @@ class Handler:
         return "250 taken"
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port: int = taken.getsockname()[1]
-        return port
+class MailServer(Controller):
+    """It has its port before it starts, so that nobody else can take it, and may take its time."""
+
+    def __init__(self, handler: Handler, **more: Any) -> None:
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        port = self._listening.getsockname()[1]
+        super().__init__(handler, hostname="127.0.0.1", port=port, ready_timeout=LIMIT, **more)
+
+    def _create_server(self) -> Any:
+        return self.loop.create_server(self._factory_invoker, sock=self._listening)
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mail, "PATIENCE", LIMIT)
 
 
 @pytest.fixture
 def box(settings: Any) -> Iterator[Handler]:
     handler = Handler()
-    controller = Controller(handler, hostname="127.0.0.1", port=free_port())
+    controller = MailServer(handler)
     controller.start()
     settings.MAIL_SERVER, settings.MAIL_TLS = ("127.0.0.1", controller.port), "none"
     settings.MAIL_FROM = "Longshore <longshore@lab.example.org>"
@@ -155,12 +167,11 @@ def test_it_signs_in_over_tls_alone(
 
     def check(server: SMTP, session: Session, envelope: Envelope, mechanism: str, data: object) -> AuthResult:
         asked.append(data)
-        return AuthResult(success=isinstance(data, LoginPassword) and data.password == b"open sesame")
+        is_right = isinstance(data, LoginPassword) and data.password == b"open sesame"
+        return AuthResult(success=is_right, handled=False)
 
     handler = Handler()
-    controller = Controller(
-        handler, hostname="localhost", port=free_port(), tls_context=context, authenticator=check, auth_required=True
-    )
+    controller = MailServer(handler, tls_context=context, authenticator=check, auth_required=True)
     controller.start()
     try:
         settings.MAIL_SERVER = ("localhost", controller.port)

@@ -37,11 +37,6 @@ def _to_this_machine(settings: Any) -> None:
     settings.NOTICE_NETWORKS = (ip_network("127.0.0.0/8"),)
 
 
-@pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(post, "PATIENCE", 0.5)
-
-
 def rows(**filters: Any) -> list[tuple[str, str]]:
     return list(NoticeRow.objects.filter(**filters).order_by("id").values_list("kind", "about"))
 
@@ -260,7 +255,6 @@ def test_what_fails_is_tried_again_with_one_id_and_growing_pauses_and_then_given
         (says("200 OK", "x" * 100_000), "taken", "200 OK"),
     ],
 )
-@pytest.mark.usefixtures("quick")
 def test_each_answer_has_its_meaning(alice: User, answer: bytes, state: str, answered: str) -> None:
     with receiver(answer) as hook:
         channel(alice, hook.url)
@@ -274,12 +268,11 @@ def test_each_answer_has_its_meaning(alice: User, answer: bytes, state: str, ans
 
 
 @pytest.mark.parametrize("drip", [0, 0.1])
-@pytest.mark.usefixtures("quick")
 def test_one_that_hangs_or_drips_is_cut_off_and_rests(alice: User, drip: float) -> None:
-    with receiver(says("200 OK", "x" * 500) if drip else b"", drip=drip) as hook:
+    with receiver(says("200 OK", "x" * 500) if drip else b"", drip=drip, patience=0.5) as hook:
         channel(alice, hook.url)
         told(alice, 5)
-        assert send_all() == 0 and len(hook.got) == 1
+        assert send_all() == 0 and len(hook.wait(1)) == 1
         assert send_all() == 0 and len(hook.got) == 1, "it rests, with all that waits for it"
     assert [each.tries for each in deliveries()] == [1, 0, 0, 0, 0]
     assert "no answer" in deliveries()[0].answer
@@ -367,9 +360,7 @@ def test_a_worker_that_is_killed_in_the_middle_loses_nothing_and_keeps_the_id(al
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.usefixtures("quick")
-def test_a_dead_receiver_delays_nobody_else(alice: User, bob: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(post, "PATIENCE", 60.0)
+def test_a_dead_receiver_delays_nobody_else(alice: User, bob: User) -> None:
     with receiver(b"") as dead, receiver() as well:
         for at in range(3):
             channel(alice, dead.url, name=f"dead-{at}")

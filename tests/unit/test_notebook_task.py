@@ -7,6 +7,7 @@ import io
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tarfile
@@ -20,7 +21,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from tests.helpers import until
+from tests.helpers import LIMIT, until
 
 PROGRAM = Path(__file__).resolve().parents[2] / "jobs/web_pages/notebook_task.py"
 LAB = """#!{python}
@@ -40,6 +41,7 @@ class Lab(BaseHTTPRequestHandler):
         self.send_response(200); self.send_header("Content-Length", str(len(body))); self.end_headers()
         self.wfile.write(body)
     def log_message(self, *_): pass
+HTTPServer.allow_reuse_port = True
 HTTPServer(("127.0.0.1", port), Lab).serve_forever()
 """
 
@@ -49,11 +51,13 @@ import hashlib, os, subprocess, sys
 from http.server import BaseHTTPRequestHandler, HTTPServer
 bind, folder = sys.argv[sys.argv.index("--bind-addr") + 1], sys.argv[-1]
 own = sys.argv[sys.argv.index("--user-data-dir") + 1]
-open(folder + "/trusts", "w").write(str("--disable-workspace-trust" in sys.argv))
 assert os.environ["HASHED_PASSWORD"] == hashlib.sha256(b"secret").hexdigest() and "CODE_TOKEN" not in os.environ
 for name in ("User/settings.json", "User/workspaceStorage/1/vscode.lock", "User/caches/a", "logs/1.log", "heartbeat"):
     os.makedirs(os.path.dirname(own + "/" + name), exist_ok=True)
     open(own + "/" + name, "a").close()
+with open(own + "/trusts", "w") as file:
+    file.write(str("--disable-workspace-trust" in sys.argv))
+os.rename(own + "/trusts", folder + "/trusts")  # whole, and when all else is there: it may be saved at any moment
 program = subprocess.Popen(["sh", "-c", "while [ -e busy ]; do :; done"], cwd=folder)
 class Code(BaseHTTPRequestHandler):
     def do_GET(self):
@@ -62,6 +66,7 @@ class Code(BaseHTTPRequestHandler):
             file.write("once more")
         self.send_response(200); self.send_header("Content-Length", "0"); self.end_headers()
     def log_message(self, *_): pass
+HTTPServer.allow_reuse_port = True
 HTTPServer(("127.0.0.1", int(bind.rpartition(":")[2])), Code).serve_forever()
 """
 
@@ -137,8 +142,9 @@ class Running:
             (programs / name).write_text(text.format(python=sys.executable))
             (programs / name).chmod(0o755)
         self.here, self.said = folder / "here", folder / "said"
-        with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as free:
-            port = free.server_address[1]
+        self.port = socket.socket()  # kept until the end, so that nobody else gets it before the tool listens on it
+        self.port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        self.port.bind(("127.0.0.1", 0))
         env = {
             "PATH": f"{programs}:/bin",
             "NOTEBOOK_TOOL": tool,
@@ -147,7 +153,7 @@ class Running:
             "NOTEBOOK_IS_OWN": own,
             "NOTEBOOK_HERE": str(self.here),
             "NOTEBOOK_PAUSE": "0.05",
-            f"PAI_CONTAINER_HOST_{tool}_PORT_LIST": str(port),
+            f"PAI_CONTAINER_HOST_{tool}_PORT_LIST": str(self.port.getsockname()[1]),
             f"LONGSHORE_WEB_PATH_{tool}": "/~/key",
             "JUPYTER_TOKEN" if tool == "jupyter" else "CODE_TOKEN": "secret",
             "LONGSHORE_WEBHDFS_URL": f"http://127.0.0.1:{gateway.server_address[1]}/webhdfs/v1",
@@ -165,6 +171,7 @@ class Running:
         except ProcessLookupError:
             pass
         self.process.wait()
+        self.port.close()
 
 
 @pytest.fixture
@@ -192,20 +199,20 @@ def test_it_begins_as_it_was_saves_what_changes_and_the_last_when_it_is_told_to_
     (one.here / "last").write_bytes(b"last")
     os.kill(one.process.pid, signal.SIGTERM)
     os.kill(one.process.pid, signal.SIGCONT)
-    assert one.process.wait(30) == 0 and gateway.files["last"] == b"last"
+    assert one.process.wait(LIMIT) == 0 and gateway.files["last"] == b"last"
 
 
-def test_it_ends_when_nobody_uses_it_and_not_while_a_cell_runs(run: Any, gateway: Gateway) -> None:
+def test_it_ends_when_nobody_uses_it_and_not_while_a_cell_runs(run: Any, gateway: Gateway, tmp_path: Path) -> None:
     gateway.is_there = False
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here/busy").touch()
     one = run(idle=0.2)
-    one.here.mkdir(exist_ok=True)
-    (one.here / "busy").touch()
     until(lambda: "new.ipynb" in gateway.files, what="JupyterLab runs")
     began = time.monotonic()
     until(lambda: time.monotonic() - began > 0.4, what="it is past its time")
     assert one.process.poll() is None, "a cell runs"
     (one.here / "busy").unlink()
-    assert one.process.wait(30) == 0
+    assert one.process.wait(LIMIT) == 0
     said = one.said.read_text()
     assert "It ends at" in said and said.rstrip().endswith("it is saved and given back.")
 
@@ -222,7 +229,7 @@ def test_vs_code_is_used_while_a_program_of_it_computes_and_keeps_what_is_its_us
     (one.here / ".code-server/extensions/one.json").write_bytes(b"it")
     until(lambda: ".code-server/extensions/one.json" in gateway.files, what="an extension is saved")
     (one.here / "busy").unlink()
-    assert one.process.wait(30) == 0, "its heartbeat and its logs are no use"
+    assert one.process.wait(LIMIT) == 0, "its heartbeat and its logs are no use"
     assert gateway.files["trusts"] == b"True"
     assert (one.here / lock).exists() and not {lock, ".code-server/heartbeat"} & set(gateway.files)
     assert not [name for name in gateway.files if "/logs/" in name or "/caches/" in name]
@@ -246,10 +253,10 @@ def test_what_has_no_room_is_said_and_it_does_not_end_before_it_is_saved(run: An
     until(lambda: "There is no room." in one.said.read_text(), what="it says why nothing is saved")
     assert one.process.poll() is None
     gateway.refuses = False
-    assert one.process.wait(30) == 0 and "new.ipynb" in gateway.files
+    assert one.process.wait(LIMIT) == 0 and "new.ipynb" in gateway.files
 
 
 @pytest.mark.parametrize(("tool", "lacks"), [("jupyter", "JupyterLab"), ("code", "VS Code (code-server)")])
 def test_an_image_without_it_is_told(run: Any, tool: str, lacks: str) -> None:
     one = run(idle=60, has_lab=False, tool=tool)
-    assert one.process.wait(30) == 1 and f"This image has no {lacks}" in one.said.read_text()
+    assert one.process.wait(LIMIT) == 1 and f"This image has no {lacks}" in one.said.read_text()

@@ -16,7 +16,7 @@ from functools import cache, cached_property
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 FLOORS = ("portal", "jobs", "clusters", "base")  # each imports only its own rooms and the floors after it
@@ -68,18 +68,14 @@ class House:
 
     def renamed_imports(self) -> Iterator[tuple[Path, str]]:
         """The lines of imports that give a name of ours or of a library another name on arrival, with their files."""
-        for path in self.modules.values():
-            lines = path.read_text().splitlines()
-            for node in _statements(ast.parse("\n".join(lines))):
-                if isinstance(node, (ast.Import, ast.ImportFrom)):
-                    yield from ((path, lines[alias.lineno - 1]) for alias in node.names if alias.asname)
+        return ((path, line) for path in self.modules.values() for line in source(path).renamed)
 
     def row(self, app: str) -> tuple[object, ...]:
         """What ``HEAD`` names."""
         paths = [path for name, path in self.modules.items() if floor(name) == app]
         texts = [text for path in paths if len((text := path.read_text()).splitlines()) > 3]
         lines = [len(text.splitlines()) for text in texts]
-        functions = [length for text in texts for length in _functions(text)]
+        functions = [length for path in paths for length in source(path).functions]
         inner = {name: {each for each in others if floor(each) == app} for name, others in self.rooms.items()}
         inner = {name: others for name, others in inner.items() if floor(name) == app}
         return (
@@ -105,22 +101,46 @@ HEAD = (
 
 def imports(path: Path, *, types: bool = True) -> tuple[str, ...]:
     """Dotted names of all that the file imports, also inside functions, and with ``types`` for type checkers alone."""
-    return _imports(path, path.stat().st_mtime_ns, types)
+    return source(path).imports if types else source(path).imports_at_run
+
+
+class Source(NamedTuple):
+    """What a module says of itself."""
+
+    head: str  # its docstring
+    classes: tuple[str, ...]
+    functions: tuple[int, ...]  # how many lines each has
+    imports: tuple[str, ...]
+    imports_at_run: tuple[str, ...]  # without those for type checkers alone
+    renamed: tuple[str, ...]  # the lines of imports that give another name
+
+
+def source(path: Path) -> Source:
+    return _source(path, path.stat().st_mtime_ns)
 
 
 @cache
-def _imports(path: Path, _: int, types: bool) -> tuple[str, ...]:
-    tree = ast.parse(path.read_text())
-    skipped = set() if types else {id(inner) for node in _guarded(tree) for inner in _statements(node)}
-    names: list[str] = []
-    for node in _statements(tree):
-        if id(node) in skipped:
-            continue
-        if isinstance(node, ast.Import):
-            names += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            names += [f"{_module(path, node)}.{alias.name}" for alias in node.names]
-    return tuple(names)
+def _source(path: Path, _: int) -> Source:
+    """Many tests ask; to parse all modules once takes two seconds."""
+    text = path.read_text()
+    tree, lines = ast.parse(text), text.splitlines()
+    statements = list(_statements(tree))
+    for_types = {id(inner) for node in _guarded(tree) for inner in _statements(node)}
+    found = [node for node in statements if isinstance(node, (ast.Import, ast.ImportFrom))]
+    functions = (node for node in statements if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)))
+    return Source(
+        head=ast.get_docstring(tree) or "",
+        classes=tuple(node.name for node in tree.body if isinstance(node, ast.ClassDef)),
+        functions=tuple((node.end_lineno or node.lineno) - node.lineno + 1 for node in functions),
+        imports=tuple(name for node in found for name in _names(path, node)),
+        imports_at_run=tuple(name for node in found if id(node) not in for_types for name in _names(path, node)),
+        renamed=tuple(lines[alias.lineno - 1] for node in found for alias in node.names if alias.asname),
+    )
+
+
+def _names(path: Path, node: ast.Import | ast.ImportFrom) -> list[str]:
+    before = "" if isinstance(node, ast.Import) else f"{_module(path, node)}."
+    return [f"{before}{alias.name}" for alias in node.names]
 
 
 def _statements(node: ast.AST) -> Iterator[ast.AST]:
@@ -154,12 +174,6 @@ def floor(name: str) -> str:
 def room(name: str) -> str:
     """Of a module: the folder of the floor it is in, else the module itself."""
     return ".".join(name.split(".")[:2])
-
-
-def _functions(text: str) -> Iterator[int]:
-    for node in _statements(ast.parse(text)):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            yield (node.end_lineno or node.lineno) - node.lineno + 1
 
 
 def _height(graph: Mapping[str, Collection[str]]) -> object:

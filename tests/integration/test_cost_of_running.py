@@ -20,6 +20,7 @@ from jobs.history import lengths
 from jobs.models import Holding
 from portal.nodes.rows import node_lines
 from tests.builders import make_job, make_node
+from tests.helpers import in_gate
 from tests.http import Browser
 
 pytestmark = pytest.mark.django_db
@@ -61,7 +62,7 @@ def runs(nodes: list[Node], tasks: int) -> None:
 def cost(browser: Browser, address: str) -> tuple[int, float]:
     """How many statements an answer takes, and how much CPU: the least of several."""
     taken, statements = [], []
-    for _ in range(6):
+    for _ in range(2 if in_gate() else 6):  # where it takes statements alone, the second has what is kept
         with CaptureQueriesContext(connection) as asked:
             began = time.thread_time()
             assert browser.get(address).status_code == 200

@@ -6,25 +6,22 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.helpers import until
-from tests.lanes.lane import ROOT
-from tests.lanes.run import AGAIN, STEADY
+from tests.lanes import seconds
+from tests.lanes.lane import ROOT, Lane
+from tests.lanes.run import AGAIN, STEADY, run
 
 RUN = """
 import sys
 from pathlib import Path
-from tests.lanes.lane import PYTEST, Lane
+from tests.integration.test_lanes_run import lanes_in
 from tests.lanes.run import run
-here = Path.cwd()
-lanes = [
-    Lane(path.stem, [path.name], folder=here, sure="sure" in path.stem) for path in sorted(here.glob("test_*.py"))
-]
-lanes += [Lane(path.stem, [], program=("sh", path.name), folder=here) for path in sorted(here.glob("*.sh"))]
-sys.exit(run(lanes, at_once=1))
+sys.exit(run(lanes_in(Path.cwd()), at_once=1))
 """
 PASSES = "def test_it(): pass"
 FAILS = "def test_it(): assert 1 == 2, 'always'"
@@ -41,9 +38,42 @@ def once(nth=0):
 """
 
 
-def started(folder: Path, **files: str) -> subprocess.Popen[str]:
+Ran = Callable[..., tuple[int, str]]
+
+
+def lanes_in(folder: Path) -> list[Lane]:
+    tests, programs = sorted(folder.glob("test_*.py")), sorted(folder.glob("*.sh"))
+    lanes = [Lane(path.stem, [path.name], folder=folder, sure="sure" in path.stem) for path in tests]
+    return lanes + [Lane(path.stem, [], program=("sh", path.name), folder=folder) for path in programs]
+
+
+def write(folder: Path, files: dict[str, str]) -> None:
     for name, text in files.items():
         folder.joinpath(name.replace("__", ".") if "__" in name else f"test_{name}.py").write_text(text)
+
+
+@pytest.fixture
+def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Ran]:
+    """Runs lanes with these files, in this process, which knows the modules already: its code and what it said."""
+    for name in [name for name in os.environ if name.startswith(("TEST_", "PYTEST_", "DJANGO_"))]:
+        monkeypatch.delenv(name)
+    for name, value in {"PYTHONPATH": str(ROOT), "HOME": str(tmp_path), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(seconds, "CACHE", tmp_path / "seconds.json")
+    before = {ending: signal.getsignal(ending) for ending in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+
+    def ran(**files: str) -> tuple[int, str]:
+        write(tmp_path, files)
+        return run(lanes_in(tmp_path), at_once=1), capsys.readouterr().out
+
+    yield ran
+    for ending, handler in before.items():
+        signal.signal(ending, handler)
+
+
+def started(folder: Path, **files: str) -> subprocess.Popen[str]:
+    """The same as a process, which can be interrupted."""
+    write(folder, files)
     ours = {name: value for name, value in os.environ.items() if not name.startswith(("TEST_", "PYTEST_", "DJANGO_"))}
     return subprocess.Popen(
         [sys.executable, "-c", RUN],
@@ -63,50 +93,44 @@ def started(folder: Path, **files: str) -> subprocess.Popen[str]:
     )
 
 
-def ran(folder: Path, **files: str) -> tuple[int, str]:
-    run = started(folder, **files)
-    said, _ = run.communicate()
-    return run.returncode, said
-
-
 def fails_once(times: int = 1, *, part: bool = False) -> str:
     return FAILS_ONCE.format(times=times, part="once()" if part else "pass", test="pass" if part else "once(nth)")
 
 
-def test_what_passes_is_counted_over_all_lanes(tmp_path: Path) -> None:
-    code, said = ran(tmp_path, one=PASSES, two=PASSES)
+def test_what_passes_is_counted_over_all_lanes(ran: Ran) -> None:
+    code, said = ran(one=PASSES, two=PASSES)
     assert code == 0 and " 2 passed in " in said
 
 
 @pytest.mark.parametrize("part", [False, True])
-def test_what_fails_beside_others_and_passes_alone_is_unsteady_and_fails_no_run(tmp_path: Path, part: bool) -> None:
-    code, said = ran(tmp_path, once=fails_once(part=part), fine=PASSES)
+def test_what_fails_beside_others_and_passes_alone_is_unsteady_and_fails_no_run(ran: Ran, part: bool) -> None:
+    code, said = ran(once=fails_once(part=part), fine=PASSES)
     assert code == 0, said
     assert "UNSTEADY test_once.py::test_it[0] (test_once): it failed beside others and passes alone" in said
     assert " 1 unsteady, 1 passed in " in said
     assert "\nFAILED" not in said and "\nERROR" not in said
 
 
-def test_what_fails_twice_fails_the_run_and_both_are_told(tmp_path: Path) -> None:
-    code, said = ran(tmp_path, bad=FAILS, once=fails_once())
+def test_what_fails_twice_fails_the_run_and_both_are_told(ran: Ran) -> None:
+    code, said = ran(bad=FAILS, once=fails_once())
     assert code == 1
     assert "\nFAILED test_bad.py::test_it (test_bad)" in said and "always" in said
     assert "UNSTEADY test_once.py" in said and " 1 failed, 1 unsteady in " in said
 
 
-def test_where_nothing_hangs_on_the_load_what_failed_has_failed(tmp_path: Path) -> None:
-    code, said = ran(tmp_path, sure=fails_once(), once=fails_once())
+def test_where_nothing_hangs_on_the_load_what_failed_has_failed(ran: Ran) -> None:
+    code, said = ran(sure=fails_once(), once=fails_once())
     assert code == 1 and "\nFAILED test_sure.py::test_it[0] (test_sure)" in said
     assert "UNSTEADY test_once.py" in said and " 1 failed, 1 unsteady in " in said
 
 
-def test_more_unsteady_tests_than_a_few_fail_the_run(tmp_path: Path) -> None:
-    code, said = ran(tmp_path, once=fails_once(STEADY + 1))
+def test_more_unsteady_tests_than_a_few_fail_the_run(ran: Ran) -> None:
+    code, said = ran(once=fails_once(STEADY + 1))
     assert code == 1 and f"{STEADY + 1} tests are unsteady, and {STEADY} may be" in said
 
 
-def test_where_much_fails_nothing_is_tried_again(tmp_path: Path) -> None:
-    code, said = ran(tmp_path, once=fails_once(AGAIN + 1))
+def test_where_much_fails_nothing_is_tried_again(ran: Ran) -> None:
+    code, said = ran(once=fails_once(AGAIN + 1))
     assert code == 1 and f" {AGAIN + 1} failed in " in said and "again " not in said
 
 
@@ -114,8 +138,8 @@ def test_where_much_fails_nothing_is_tried_again(tmp_path: Path) -> None:
     ("name", "text"),
     [("end", "import os\ndef test_it(): os._exit(1)"), ("end__sh", "exit 1"), ("end", "import nothing")],
 )
-def test_what_breaks_off_is_not_excused_by_tests_that_pass_alone(tmp_path: Path, name: str, text: str) -> None:
-    code, said = ran(tmp_path, **{name: text, "once": fails_once()})
+def test_what_breaks_off_is_not_excused_by_tests_that_pass_alone(ran: Ran, name: str, text: str) -> None:
+    code, said = ran(**{name: text, "once": fails_once()})
     assert code == 1 and "UNSTEADY test_once.py" in said
 
 

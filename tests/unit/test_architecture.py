@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import re
 import subprocess
@@ -13,7 +12,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 from tests import house
-from tests.house import APPS, CLIENT, FLOORS, ROOT, floor, imports
+from tests.house import APPS, CLIENT, FLOORS, ROOT, floor, imports, source
 
 LONGEST = 400  # lines; a table of cases or a script may be somewhat longer
 LONGEST_TABLE = 500
@@ -220,7 +219,7 @@ def test_a_pure_file_imports_only_pure_files_of_ours() -> None:
 
 
 def test_what_calls_itself_pure_is_checked() -> None:
-    heads = {named(path): ast.get_docstring(ast.parse(path.read_text())) or "" for path in product()}
+    heads = {named(path): source(path).head for path in product()}
     called = [name for name, head in heads.items() if re.search(r"\bPure(?! but| of)\b", head)]
     assert sorted(set(called).difference(pure())) == []
 
@@ -246,8 +245,7 @@ def test_a_class_name_occurs_once() -> None:
     """So a name says what it is wherever it stands, in the API's document too."""
     found: dict[str, list[str]] = {}
     for path in product():
-        names = [each.name for each in ast.parse(path.read_text()).body if isinstance(each, ast.ClassDef)]
-        for name in names:
+        for name in source(path).classes:
             found.setdefault(name, []).append(named(path))
     assert {name: places for name, places in found.items() if len(places) > 1 and name != "Command"} == {}
 

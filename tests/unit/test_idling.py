@@ -20,7 +20,7 @@ from tests.unit.test_adversaries import ENDLESS, cluster, job, keep_busy, used_b
 
 DAY, STEP = 24 * 3600, 600
 HOUR = 3600
-LONG = (10 if in_gate() else 100) * DAY
+LONG = (4 if in_gate() else 100) * DAY
 HALF = 0.52  # as it is only seen ten minutes later that it is enough
 
 
@@ -52,13 +52,13 @@ def test_whoever_sends_the_gang_anew_or_has_ten_of_them_idles_no_more() -> None:
     for others in (0, 9):
         play, idle = hog(), 0
         play.waiting += [job(101 + at, "a", shape=shape(2, 8), since=f"0{at}") for at in range(others)]
-        for at in range(LONG // 5 // STEP):
+        for at in range(LONG // 4 // STEP):
             keep_busy(play, "c", 8, 1000 * at + 1000, seconds=HOUR)
             play.step(STEP)
             if not others:
                 play.waiting = [replace(one, id=one.id + 1) if one.vc == "a" else one for one in play.waiting]
             idle += 8 - used_by(play, "c")
-        part = idle / 8 / (LONG / 5 / STEP)
+        part = idle / 8 / (LONG / 4 / STEP)
         print(f"idle: {part:.0%} with {others} others")
         assert part <= HALF
 

@@ -100,6 +100,13 @@ def test_it_stays_as_long_as_a_job_that_was_made_of_it_names_it(cluster: Cluster
     assert find(store, folder) is None
 
 
+def test_an_upload_that_began_after_its_job_was_gone_is_not_of_it(cluster: Cluster, store: Store) -> None:
+    """A new run of the same name uploads while the files of the job before it are removed."""
+    folder = uploaded(store, cluster, age=timedelta(hours=-1))
+    purge(cluster, submitted(cluster))
+    assert len(left(store, folder)) == 3
+
+
 def test_a_job_that_is_deleted_and_still_runs_keeps_it(cluster: Cluster, store: Store) -> None:
     cluster.add_node()
     folder, job = uploaded(store, cluster), submitted(cluster)

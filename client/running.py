@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import secrets
@@ -10,12 +11,12 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable
 
 from .account import PortalAccount
-from .errors import Taken, WrongConfig, refused
+from .errors import NotCopied, Taken, WrongConfig, refused
 
 if TYPE_CHECKING:
     from .pai_fs.remote import Remote
@@ -27,18 +28,22 @@ _ODD = re.compile(r"[^A-Za-z0-9._-]+")
 def uploaded(
     account: PortalAccount, folder: Path, code: str, tell: Callable[[str], None] | None = None
 ) -> Iterator[None]:
-    """The folder's files are in the folder ``code`` of the store; they are removed where the block fails."""
+    """The folder's files are in the folder ``code`` of the store; they are removed where the block fails. What stays
+    all the same, as when this process is killed, the portal removes a day later by the list."""
     from .copying import PackedFolder, copied, in_our_words, remote_of
     from .pai_fs.copying import CopyOptions
     from .pai_fs.places import RemotePlace
 
     packed, remote, above = PackedFolder(str(folder)), remote_of(account), code.rpartition("/")[0]
-    _claim(remote, above)
+    _put_list(remote, folder, code)
     try:
         totals = copied(packed, RemotePlace(code, remote), CopyOptions(contents=True, force=True), quiet=tell is None)
         if tell is not None:
             left = f", without {packed.left} that are left out" if packed.left else ""
             tell(f"{totals.files} files, {totals.size} bytes to store:{code}{left}")
+        with in_our_words():
+            if remote.find(_list_of(above)) is None:
+                raise NotCopied("This took more than a day, and the portal removes what is not submitted by then.")
         yield
     except BaseException:
         with in_our_words():
@@ -47,15 +52,31 @@ def uploaded(
         raise
 
 
-def _claim(remote: Remote, above: str) -> None:
-    """Of two runs that chose the same folder at once one has it, and the other raises Taken."""
-    from .copying import in_our_words
+def _put_list(remote: Remote, folder: Path, code: str) -> None:
+    """Write down what will be uploaded: the portal removes it where it is as listed here and no job needs it. Of two
+    runs that chose the same folder at once one has it, and the other raises Taken."""
+    from .copying import PackedFolder, in_our_words
+    from .pai_fs.checksums import sha1
 
+    packed, (above, _, name) = PackedFolder(str(folder)), code.rpartition("/")
+    with in_our_words():
+        found = packed.files()
+    files = {}
+    for file in found.files:
+        with suppress(OSError):  # what goes or cannot be read is not uploaded
+            files[f"{name}/{file.name}"] = file.size, sha1(packed.read(file.name, 0, None)).hexdigest()
+    text = json.dumps({"folders": [name, *(f"{name}/{each}" for each in found.folders)], "files": files})
     try:
         with in_our_words():
-            remote.create_at_once(f"{above}/.longshore", (), replace=False)
+            remote.create_at_once(_list_of(above), [text.encode()], replace=False)
     except Taken:
         raise Taken(f"Another run uploads to {above} just now: say another --name, or try again.") from None
+
+
+def _list_of(above: str) -> str:
+    """Where the list of what was uploaded to a folder is."""
+    folder, _, name = above.rpartition("/")
+    return f"{folder}/.longshore/{name}"
 
 
 @contextmanager
@@ -77,8 +98,10 @@ def code_folder(account: PortalAccount, folder: Path, name: str) -> str:
 
     remote, above = remote_of(account), f"/users/{account.user}/code/{name}"
     with in_our_words():
-        free = next(each for each in (above, *(f"{above}-{at}" for at in range(2, 99))) if remote.find(each) is None)
-    return f"{free}/{word(folder.name)}"
+        for free in (above, *(f"{above}-{at}" for at in range(2, 99))):
+            if remote.find(free) is None and remote.find(_list_of(free)) is None:
+                return f"{free}/{word(folder.name)}"
+    raise Taken(f"{above} and those with a number behind it are in use: say another --name.")
 
 
 def new_name(folder: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,6 +19,7 @@ from portal.shared.api import repeated
 
 _MOST_NAMED = 20  # nodes or threads in one answer
 _NEVER_KEPT = {"Cache-Control": "max-age=0, no-cache, no-store, must-revalidate, private"}
+_LOADED = time.monotonic()
 _FIRST_LOOK = 0.5  # seconds that /healthz waits for the store, once in a process's life
 
 
@@ -58,13 +60,20 @@ def report() -> tuple[bool, dict[str, Any]]:
     scheduler, troubled = _of_scheduler(seen.reports.get("scheduler"), seen.ages["scheduler"] or 0.0)
     live = all(age is not None and age < processes.LATE for age in seen.ages.values())
     room = processes.free_bytes()[0] >= hosts.FULL
-    status = "ok" if store is not False and room and live and not troubled else "degraded"
+    fine = store is not False and room and not troubled
+    status = "ok" if fine and live else "starting" if fine and _is_starting() else "degraded"
     rounded = {name: None if age is None else round(age, 1) for name, age in seen.ages.items()}
     told = {"storeReason": store_fault()} if store is False else {}
     alive = sum(age < processes.LATE for age in seen.hosts)
     here = {"room": room, "hosts": {"alive": alive, "silent": len(seen.hosts) - alive}}
     parts = {"status": status, "database": True, "store": store, **told, **here}
     return True, {**parts, "secondsSinceSeen": rounded, **scheduler}
+
+
+def _is_starting() -> bool:
+    """Whether the others of this portal may still be on their way. A web process that is started anew beside them does
+    not begin again: what it runs was loaded with the supervisor, so it hides nobody who is down."""
+    return time.monotonic() - _LOADED < processes.LATE
 
 
 def _of_scheduler(report: Mapping[str, Any] | None, age: float) -> tuple[dict[str, Any], bool]:

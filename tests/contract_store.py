@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from threading import Barrier
 
 import pytest
 
 from base.core.errors import BadRequest, LongshoreError
 from base.files.store.base import BadPath, PathExists, PathNotFound, Store, TreeUsage, find
+from jobs.containers.code import uploads
 from tests.helpers import LIMIT
 
 
@@ -224,3 +227,23 @@ class StoreContract:
         with ThreadPoolExecutor(4) as threads:
             for folder in range(self.GANGS):
                 assert list(threads.map(write, range(4), [folder] * 4)) == [4] * 4
+
+    def test_what_a_command_uploaded_goes_where_nobody_changed_it(
+        self, store: Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(uploads, "_is_named", lambda *_: False)  # no rows are asked here
+        content = b"print()"
+        told = {"folders": ["p", "p/a", "p/none"], "files": {"p/a/x.py": [7, hashlib.sha1(content).hexdigest()]}}
+        for name in ("goes", "stays"):
+            store.write(f"/users/mira/code/.longshore/{name}", [json.dumps(told).encode()], owner="mira")
+            store.write(f"/users/mira/code/{name}/p/a/x.py", [content], owner="mira")
+            store.mkdirs(f"/users/mira/code/{name}/p/none", owner="mira")
+        store.write("/users/mira/code/stays/p/mine", [b""])
+        for name in ("goes", "stays", "goes", "stays", "none"):
+            uploads.remove(store, "mira", name, datetime.now(UTC) - timedelta(days=1))
+        assert len(store.list("/users/mira/code/.longshore")) == 2, "they have just begun"
+        for name in ("goes", "stays", "goes", "stays"):
+            uploads.remove(store, "mira", name, datetime.now(UTC) + timedelta(days=1))
+        assert find(store, "/users/mira/code/goes") is None
+        assert [each.name for each in store.list("/users/mira/code/stays/p")] == ["a", "mine", "none"]
+        assert store.list("/users/mira/code/.longshore") == []

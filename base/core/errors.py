@@ -34,6 +34,7 @@ from __future__ import annotations
 
 import errno
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
@@ -43,6 +44,20 @@ from typing import Any, Literal
 def encodable(text: str) -> str:
     """The text with each half of a surrogate pair spelled out, as ``\\ud800``."""
     return text.encode(errors="backslashreplace").decode()
+
+
+def encodable_json(said: bytes) -> bytes:
+    """JSON of another program with ``?`` for each half of a surrogate pair in its texts: those can be read, but neither
+    kept nor sent. What is no JSON stays as it is, for whoever reads it to say so."""
+    if not _HALVES.search(said):
+        return said
+    try:
+        return json.dumps(json.loads(said), ensure_ascii=False).encode(errors="replace")
+    except (ValueError, RecursionError):
+        return said
+
+
+_HALVES = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")  # of whole pairs too; engines write those as they are
 
 
 @dataclass(frozen=True, slots=True)

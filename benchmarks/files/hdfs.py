@@ -23,7 +23,7 @@ from base.files.store.local import LocalStore
 from benchmarks.processes import told_of
 from benchmarks.report import Report
 from benchmarks.sizes import size
-from jobs.containers import code_tar
+from jobs.containers.code import code_tar
 from tests.acceptance.portal import Portal
 from tests.bed.docker_bed import BedNode
 from tests.bed.hdfs_bed import HdfsBed, missing
@@ -66,7 +66,7 @@ def _on_hdfs(report: Report, home: Path) -> None:
 
 def _small_files(report: Report, store: Store, portal: Portal, home: Path) -> None:
     """As a user uploads a folder of code, as a task puts its results, and as a job's start reads code
-    (jobs/containers/code_tar.py)."""
+    (jobs/containers/code/code_tar.py)."""
     folder, config, token = home / "small", home / "pai-fs.json", home / "token"
     folder.mkdir()
     for number in range(SMALL):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
+from base.core.errors import encodable
 from clusters.engines.runtime import FaultReason, RuntimeFault
 
 Row = tuple[str, FaultReason, bool, str]  # text pattern, reason, permanent, sentence for the user
@@ -110,5 +111,5 @@ def chain(error: BaseException | None, beside: Callable[[BaseException], Iterabl
 
 def short(text: str, limit: int = 300) -> str:
     """One line of an answer, without credentials that an address in it may have."""
-    line = re.sub(r"//[^/@\s]*@", "//", " ".join(text.split()))
+    line = encodable(re.sub(r"//[^/@\s]*@", "//", " ".join(text.split())))
     return line if len(line) <= limit else line[: limit - 1] + "…"

@@ -25,7 +25,7 @@ from base.models import User
 from clusters.engines.image_names import DOCKER_HUB, registry_of
 from clusters.engines.runtime import LARGE, FaultReason, RuntimeFault
 from jobs.config.spec import JobSpec, substitute_paths
-from jobs.containers import code_tar
+from jobs.containers.code import code_tar
 from jobs.containers.launch import Launch
 from jobs.logs.places import attempt_folder
 from jobs.planning.exits import StartFault

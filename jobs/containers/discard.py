@@ -1,5 +1,5 @@
-"""Removes the files of purged jobs: the logs of their attempts, their configs and keys from the store, and what they
-used (jobs.metrics) from this host.
+"""Removes the files of purged jobs: the logs of their attempts, their configs and keys from the store, with what
+``longshore run`` uploaded for them (jobs.containers.code.uploads), and what they used (jobs.metrics) from this host.
 
 Config and keys stay when a newer job has the same name and so the same folder. Files that the user or the job's
 programs wrote stay too, and so does everything below ``/Output``.
@@ -19,6 +19,7 @@ from django_q.tasks import async_task
 from base.core.errors import LongshoreError
 from base.files.store import open_store
 from base.files.store.base import PathExists, Store, StoreUnavailable
+from jobs.containers.code import uploads
 from jobs.logs.places import attempt_folder, job_folder
 from jobs.metrics.places import remove_attempts
 from jobs.models import Attempt, Discarded, Job
@@ -61,6 +62,7 @@ def discard_all(ids: list[int]) -> None:
 
 def _discard(store: Store, row: Discarded) -> None:
     remove_attempts(row.app_ids)
+    uploads.remove(store, row.username, row.name, before=row.at)
     for app_id in row.app_ids:
         store.delete(attempt_folder(row.username, row.full_name, app_id), recursive=True)
     namesakes = Job.objects.filter(username=row.username, name=row.name)

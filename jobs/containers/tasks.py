@@ -31,7 +31,8 @@ from clusters.nodes import survey as surveying  # ``survey`` here is the order, 
 from clusters.nodes.gone import remove_container
 from jobs.attempts import note_saved
 from jobs.config.spec import JobSpec
-from jobs.containers import claims, code_tar, delivery
+from jobs.containers import claims, delivery
+from jobs.containers.code import code_tar, uploads
 from jobs.containers.delivery import Delivery, DeliveryFault
 from jobs.containers.discard import discard_all
 from jobs.containers.inputs import launch_of
@@ -83,6 +84,11 @@ def discard(ids: Sequence[int]) -> None:
 def expire_logs() -> None:
     """Delete the logs that their virtual clusters keep no longer. Returns at once."""
     _hand("logs could not be removed", retention.clean_up, timezone.now())
+
+
+def clean_up_uploads() -> None:
+    """Remove what ``longshore run`` uploaded and no job needs. Returns at once."""
+    _hand("what was uploaded could not be removed", uploads.clean_up)
 
 
 def survey(nodes: Sequence[tuple[str, bool]]) -> None:

@@ -260,6 +260,7 @@ class Scheduler:
             expiry.clean_up(timezone.now())
             with self.lease.writing():
                 orders.ask_to_expire_logs()
+                orders.ask_to_clean_up_uploads()
             holdings.purge(timezone.now())
             remembered.forget_rests(timezone.now())
         self._garbage.look_if_due()

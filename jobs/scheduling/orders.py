@@ -35,6 +35,11 @@ def ask_to_expire_logs() -> None:
         async_task("jobs.containers.tasks.expire_logs")
 
 
+def ask_to_clean_up_uploads() -> None:
+    """Order a worker to remove what ``longshore run`` uploaded and no job needs (jobs/containers/code/uploads.py)."""
+    async_task("jobs.containers.tasks.clean_up_uploads")
+
+
 def ask_for_diagnoses(now: datetime) -> None:
     """Order the diagnoses that nobody has made in time (jobs/diagnosis): a worker died, or a node is away."""
     late = Attempt.objects.filter(diagnosis_due__isnull=False, diagnosis_due__lt=now - _LATE)

@@ -63,7 +63,7 @@ def test_a_config_is_submitted_and_one_with_a_mistake_refused_with_its_line(lapt
     (laptop.project / "job.json").write_text(text % role)
     assert laptop.does("submit", "-f", "job.json").stdout == "hello\n"
     assert laptop.does("wait", "one-file").stdout == ""
-    assert "one-file" in laptop.does("submit", "job.json", code=65).stderr
+    assert "one-file" in laptop.does("submit", "job.json", code=73).stderr
     (laptop.project / "job.json").write_text(text % role.replace("100", '"much"'))
     assert "longshore: line 3, column" in laptop.does("submit", "job.json", code=65).stderr
 

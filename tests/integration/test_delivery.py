@@ -19,7 +19,8 @@ from base.files.store.base import Entry, Store, StoreUnavailable
 from base.files.store.local import LocalStore
 from base.models import User
 from clusters.engines.runtime import FaultReason, RuntimeFault
-from jobs.containers import code_tar, delivery
+from jobs.containers import delivery
+from jobs.containers.code import code_tar
 from jobs.models import Attempt, Job
 from tests.cluster import Cluster
 from tests.fakes.runtime import Behaviour

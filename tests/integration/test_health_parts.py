@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
 from django.test import Client
 
 from base.files.store import state as store_state
+from base.models import Heartbeat
 from base.wakes import processes
 from base.wakes.processes import Report
+from portal import health
 from tests import fresh
 from tests.helpers import LIMIT
 
@@ -40,6 +43,25 @@ def test_when_all_is_well(client: Client) -> None:
     assert answer["threads"] == {"number": 5, "late": []}
     assert 2.0 <= answer["looks"]["oldestSeconds"] < LIMIT
     assert answer["invariants"] == {"healed": 0, "broken": 0}
+
+
+def test_a_portal_that_has_just_begun_is_starting_and_not_degraded(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only while nothing else is wrong, and never once it had the time to begin."""
+    monkeypatch.setattr(health, "_LOADED", time.monotonic())
+    fresh.the_store()
+    assert store_state.is_store_up(LIMIT)
+    processes.record_heartbeat("scheduler", FINE)
+    answer = client.get("/healthz")
+    assert (answer.status_code, answer.json()["status"]) == (200, "starting")
+    assert told(client, FINE)["status"] == "ok"
+    assert told(client, Report(broken=1))["status"] == "degraded"
+    Heartbeat.objects.filter(name="workers").delete()
+    monkeypatch.setattr(health, "_LOADED", -LIMIT)
+    fresh.who_lives()
+    processes.record_heartbeat("scheduler", FINE)
+    assert client.get("/healthz").json()["status"] == "degraded"
 
 
 @pytest.mark.parametrize(

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 import shlex
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from base.accounts import tokens
+from base.files.store import open_store
+from base.files.store.base import find
 from base.models import User
 from client import Client, running
-from client.errors import Taken
+from client.errors import NotCopied, Taken
 from client.pai_fs.errors import Unreachable
 from client.pai_fs.remote import Remote
+from jobs.containers.code import uploads
 from jobs.models import Job
 from tests.pages.test_client import Does, does
 from tests.submitting import submitted
@@ -95,6 +100,64 @@ def test_of_two_runs_that_chose_one_folder_the_second_touches_nothing(
         portal.run("true", folder=project, name="second", image="debian")
     assert [job.name for job in Job.objects.all()] == ["first"]
     assert portal.copy("store:/users/alice/code/both/project", f"{project}-back") == 9
+
+
+def a_day_later(name: str) -> None:
+    """The portal looks for what is left of uploads, of which this one began two days ago."""
+    store = open_store()
+    store.change(f"/users/alice/code/.longshore/{name}", modified_at=timezone.now() - timedelta(days=2))
+    uploads.clean_up()
+
+
+def test_what_was_uploaded_goes_when_its_job_is_gone(portal: Client, project: str) -> None:
+    Path(project, "empty").mkdir()
+    Path(project, "a", "b.py").write_text("1")
+    Path(project, "data").write_bytes(b"left behind")
+    Path(project, ".longshoreignore").write_text("data\n")
+    portal.run("true", folder=project, name="goes", image="debian")
+    a_day_later("goes")
+    assert {each.name for each in open_store().list("/users/alice/code/goes/project")} > {"empty", "a", "0.py"}
+    Job.objects.all().delete()
+    a_day_later("goes")
+    assert find(open_store(), "/users/alice/code/goes") is None
+    assert find(open_store(), "/users/alice/code/.longshore/goes") is None
+
+
+def test_of_an_upload_that_was_broken_off_nothing_stays(
+    portal: Client, project: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By Ctrl-C it goes at once, and by a kill, of which nobody can say anything, a day later."""
+    sent = Remote.unpack
+
+    def pressed(self: Remote, *asked: Any, **how: Any) -> int:
+        sent(self, *asked, **how)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Remote, "unpack", pressed)
+    with pytest.raises(KeyboardInterrupt):
+        portal.run("true", folder=project, name="pressed", image="debian")
+    assert find(open_store(), "/users/alice/code/pressed") is None
+    monkeypatch.setattr(Remote, "delete", lambda *_, **__: None)
+    with pytest.raises(KeyboardInterrupt):
+        portal.run("true", folder=project, name="killed", image="debian")
+    assert find(open_store(), "/users/alice/code/killed/project/0.py")
+    a_day_later("killed")
+    assert find(open_store(), "/users/alice/code/killed") is None and not Job.objects.exists()
+
+
+def test_an_upload_that_the_portal_has_given_up_is_not_submitted(
+    portal: Client, project: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = Remote.unpack
+
+    def slept(self: Remote, *asked: Any, **how: Any) -> int:
+        a_day_later("slept")
+        return sent(self, *asked, **how)
+
+    monkeypatch.setattr(Remote, "unpack", slept)
+    with pytest.raises(NotCopied, match="took more than a day"):
+        portal.run("true", folder=project, name="slept", image="debian")
+    assert find(open_store(), "/users/alice/code/slept") is None and not Job.objects.exists()
 
 
 def test_runs_of_one_second_have_names_of_their_own(project: str) -> None:

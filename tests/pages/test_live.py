@@ -99,6 +99,19 @@ def test_it_follows_after_a_tab_was_changed_without_loading_the_page(tab: Callab
 
 
 @pytest.mark.browser
+def test_the_first_node_comes_with_the_filters_of_nodes(tab: Callable[..., Tab], alice: User) -> None:
+    page = tab(alice).open("/nodes")
+    expect(page.locator("[data-live]")).to_have_text("Live")
+    page.evaluate("window.stayed = true")
+    make_node()
+    wake.notify("pages")
+    expect(page.locator("#facet-all")).to_have_text("All 1")
+    expect(page.get_by_role("searchbox", name="Name or address contains")).to_be_visible()
+    expect(page.locator("#nodes tbody tr")).to_have_count(1)
+    assert page.evaluate("window.stayed")
+
+
+@pytest.mark.browser
 def test_it_says_since_when_it_is_not_live(tab: Callable[..., Tab], alice: User) -> None:
     make_job("alice", "train", state="RUNNING", node=make_node())
     shown = tab(alice, offline=False)  # a window that no other test has: it stays offline

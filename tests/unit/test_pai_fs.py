@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import pytest
 
-from client.pai_fs import config, copying, patience
+from client.pai_fs import config, copying, patience, sending
 from client.pai_fs.config import Config
 from client.pai_fs.copying import CopyOptions, copy
 from client.pai_fs.errors import CheckFailed, GaveUp, NoRoom, NoSuchPath, PaiFsError, Unreachable
@@ -77,8 +77,8 @@ def take(source: str, target: LocalSide, **more: bool) -> copying.CopyTotals:
 
 
 def test_a_large_file_goes_on_where_it_broke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(copying, "PART", 4 << 20)
-    monkeypatch.setattr(copying, "SMALL", 1 << 20)
+    monkeypatch.setattr(sending, "PART", 4 << 20)
+    monkeypatch.setattr(sending, "SMALL", 1 << 20)
     content = os.urandom(11 << 20)
     (tmp_path / "big").write_bytes(content)
     (tmp_path / "far").mkdir()
@@ -90,7 +90,7 @@ def test_a_large_file_goes_on_where_it_broke(tmp_path: Path, monkeypatch: pytest
 
 
 def test_an_interrupted_copy_is_gone_on_with_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(copying, "SMALL", 10)
+    monkeypatch.setattr(sending, "SMALL", 10)
     (tmp_path / "file").write_bytes(b"0123456789abcdef")
     target = LocalSide(str(tmp_path / "copy"))
     (file,) = LocalSide(str(tmp_path / "file")).files().files
@@ -127,12 +127,12 @@ class Beside(LocalSide):
 def test_of_two_copies_at_once_the_first_succeeds_and_the_second_disturbs_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small: int
 ) -> None:
-    monkeypatch.setattr(copying, "SMALL", small)
+    monkeypatch.setattr(sending, "SMALL", small)
     (tmp_path / "file").write_bytes(b"0123456789abcdef")
     (tmp_path / "far").mkdir()
-    code = "import sys; from client.pai_fs import copying; from client.pai_fs.places import LocalSide, refuse_same_side"
+    code = "import sys; from client.pai_fs import copying, sending; from client.pai_fs.places import LocalSide"
     code += "; copying.refuse_same_side = lambda *sides: None; from tests.unit.test_pai_fs import take"
-    code += f"; copying.SMALL = {small}; take(sys.argv[1], LocalSide(sys.argv[2]), force=True)"
+    code += f"; sending.SMALL = {small}; take(sys.argv[1], LocalSide(sys.argv[2]), force=True)"
     ends: list[subprocess.CompletedProcess[str]] = []
 
     def second() -> None:
@@ -165,8 +165,8 @@ def test_a_file_that_changes_meanwhile_is_told(tmp_path: Path, monkeypatch: pyte
 
 def test_a_length_that_was_shown_too_short_spoils_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """HDFS shows the length of a file whose writer died only after a while."""
-    monkeypatch.setattr(copying, "PART", 4 << 20)
-    monkeypatch.setattr(copying, "SMALL", 1 << 20)
+    monkeypatch.setattr(sending, "PART", 4 << 20)
+    monkeypatch.setattr(sending, "SMALL", 1 << 20)
     content = os.urandom(11 << 20)
     (tmp_path / "big").write_bytes(content)
     target = LocalSide(str(tmp_path / "copy"))
@@ -325,7 +325,7 @@ def limited(path: Path, *, room: int = 10**9, fills: bool = False) -> Limited:
 
 
 def test_what_cannot_fit_is_not_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(copying, "SMALL", 10)
+    monkeypatch.setattr(sending, "SMALL", 10)
     (tmp_path / "data").mkdir()
     for name, size in (("big", 50), ("small", 5)):
         (tmp_path / "data" / name).write_bytes(b"x" * size)
@@ -340,7 +340,7 @@ def test_what_cannot_fit_is_not_begun(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_what_has_arrived_and_what_is_replaced_take_no_more_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(copying, "SMALL", 10)
+    monkeypatch.setattr(sending, "SMALL", 10)
     source, far = tmp_path / "data", tmp_path / "far"
     source.mkdir()
     far.mkdir()
@@ -354,7 +354,7 @@ def test_what_has_arrived_and_what_is_replaced_take_no_more_room(
 
 
 def test_a_copy_that_failed_for_good_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(copying, "SMALL", 10)
+    monkeypatch.setattr(sending, "SMALL", 10)
     (tmp_path / "big").write_bytes(b"x" * 50)
     (tmp_path / "far").mkdir()
     with pytest.raises(NoRoom, match="far/big could not be copied, nothing of it was kept"):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from client.pai_fs import copying
+from client.pai_fs import sending
 from client.pai_fs.errors import ThereAlready, Unreachable
 from client.pai_fs.places import LocalSide, ThereFile
 from tests.unit.test_pai_fs import Beside, _any_sides, _own_config, take
@@ -38,7 +38,7 @@ class Counted(LocalSide):
 
 @pytest.fixture(params=[0, 100], ids=["large", "small"])
 def file(request: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr(copying, "SMALL", request.param)
+    monkeypatch.setattr(sending, "SMALL", request.param)
     (tmp_path / "far").mkdir()
     (tmp_path / "file").write_bytes(b"0123456789abcdef")
     return str(tmp_path / "file")

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from client.pai_fs import copying
+from client.pai_fs import sending
 from client.pai_fs.config import Config, _setting
 from client.pai_fs.copying import CopyOptions, copy
 from client.pai_fs.errors import PaiFsError, WrongUsage
@@ -61,7 +61,7 @@ class Growing(LocalSide):
 
 @pytest.fixture(params=[0, 100], ids=["large", "small"])
 def data(request: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(copying, "SMALL", request.param)
+    monkeypatch.setattr(sending, "SMALL", request.param)
     (tmp_path / "data").mkdir()
     for name in ("a", "gone", "gone-2", "z"):
         (tmp_path / "data" / name).write_text(name)

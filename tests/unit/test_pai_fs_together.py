@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from client.pai_fs import copying, together
+from client.pai_fs import sending
 from client.pai_fs.copying import CopyOptions, copy
 from client.pai_fs.errors import PaiFsError
 from client.pai_fs.places import LocalSide, RemotePlace
@@ -41,7 +41,7 @@ class Earlier(Asked):
 
 
 def test_small_files_go_to_a_portal_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(together, "MOST", 8)
+    monkeypatch.setattr(sending, "MOST", 8)
     (tmp_path / "code" / "ü").mkdir(parents=True)
     names = [f"{'ü/' * (number % 2)}{number}.py" for number in range(20)]
     for name in names:
@@ -54,7 +54,7 @@ def test_small_files_go_to_a_portal_together(tmp_path: Path, monkeypatch: pytest
 
 
 def test_large_files_and_a_few_go_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(copying, "SMALL", 3)
+    monkeypatch.setattr(sending, "SMALL", 3)
     (tmp_path / "code").mkdir()
     for name in ("a", "b", "c"):
         (tmp_path / "code" / name).write_text("x")

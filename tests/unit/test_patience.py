@@ -91,9 +91,9 @@ def test_the_pauses_end_when_the_patience_does(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_token_that_ends_leaves_what_arrived(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from client.pai_fs import copying
+    from client.pai_fs import sending
 
-    monkeypatch.setattr(copying, "SMALL", 0)
+    monkeypatch.setattr(sending, "SMALL", 0)
 
     class Ends(LocalSide):
         def rename(self, name: str, target: str, *, replace: bool) -> None:

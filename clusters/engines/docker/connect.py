@@ -27,6 +27,7 @@ from docker.errors import APIError, create_api_error_from_http_exception
 from docker.tls import TLSConfig
 from docker.utils import version_lt
 
+from base.core.errors import encodable_json
 from clusters.engines.docker.client import EngineClient
 from clusters.engines.docker.errors import FOREIGN, translated
 from clusters.engines.docker.ssh import EngineSsh
@@ -250,7 +251,7 @@ def _bounded(response: requests.Response, *_: Any, stream: bool = False, **__: A
             says = f"The engine's answer has more than {MOST_OF_AN_ANSWER >> 20} MB."
             raise RuntimeFault(says, reason=FaultReason.UNREACHABLE)
     if not stream:
-        response._content = b"".join(read)
+        response._content = encodable_json(b"".join(read))
 
 
 def _tcp_client(endpoint: str, folder: Path | None, version: str, timeout: float) -> APIClient:

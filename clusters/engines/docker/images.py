@@ -18,6 +18,7 @@ from docker.auth import encode_header
 from docker.errors import APIError, ImageNotFound, NotFound
 from docker.utils import parse_repository_tag
 
+from base.core.errors import encodable_json
 from clusters.engines.docker.connect import DockerClients, ask
 from clusters.engines.docker.errors import fault_of_text, translated
 from clusters.engines.docker.status import disk_in, disk_of
@@ -194,7 +195,7 @@ class _Pull:
             ask(self._api, path, asked, method="post", headers=headers, stream=True, timeout=SILENCE) as response,
         ):
             for line in response.iter_lines():
-                yield json.loads(line)
+                yield json.loads(encodable_json(line))
 
 
 class Layers:

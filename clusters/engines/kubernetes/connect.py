@@ -18,6 +18,7 @@ from urllib.parse import urlencode
 import urllib3
 from requests.utils import get_environ_proxies, select_proxy
 
+from base.core.errors import encodable_json
 from clusters.engines.inventory import parts_of
 from clusters.engines.kubernetes import access, kubeconfig
 from clusters.engines.kubernetes.access import Access
@@ -61,7 +62,7 @@ class ClusterApi:
             data = answer.read(MOST_OF_AN_ANSWER)
             answer.release_conn()
         try:
-            said = json.loads(data)
+            said = json.loads(encodable_json(data))
         except (ValueError, RecursionError):
             said = None
         if not isinstance(said, dict):

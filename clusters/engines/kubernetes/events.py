@@ -15,6 +15,7 @@ from typing import Any
 
 import urllib3
 
+from base.core.errors import encodable_json
 from clusters.engines.kubernetes.connect import ClusterApi, Json
 from clusters.engines.kubernetes.errors import EXPIRED, Refused, Tolerated, refused, translated
 from clusters.engines.kubernetes.status import read
@@ -116,4 +117,4 @@ def events_of(answer: urllib3.HTTPResponse) -> Iterator[dict[str, Any]]:
         *lines, rest = (rest + data).split(b"\n")
         for line in lines:
             if line:
-                yield json.loads(line)
+                yield json.loads(encodable_json(line))

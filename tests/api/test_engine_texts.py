@@ -12,7 +12,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from django.test import Client
 
 from base.models import User
 from clusters.engines.docker.runtime import DockerRuntime
@@ -90,7 +89,13 @@ def ask(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], Any]:
 
 @pytest.mark.django_db
 def test_a_gpu_whose_name_is_no_text_is_on_the_pages_and_in_the_metrics(
-    ask: Callable[[Any], Any], hosts: Hosts, admin: User, settings: Any, tmp_path: Path, measures_stay: None
+    ask: Callable[[Any], Any],
+    hosts: Hosts,
+    admin: User,
+    browse: Callable[[User | None], Any],
+    settings: Any,
+    tmp_path: Path,
+    measures_stay: None,
 ) -> None:
     settings.METRICS_DIR = tmp_path
     engine = hosts.add("kubernetes://lab/longshore")
@@ -101,8 +106,7 @@ def test_a_gpu_whose_name_is_no_text_is_on_the_pages_and_in_the_metrics(
     of_node = ring.write(places.of_node("lab/gpu-1"), rates.OF_A_NODE, now, [1, 1.5, 2**30, 3, 4, 5, 6, 2, 0.9, 1, 1])
     of_gpu = ring.write(places.of_gpu("lab/gpu-1", "lab?/gpu:0"), rates.OF_A_NODES_GPU, now, [90, 1, 2, 300, 60])
     latest.write("lab/gpu-1", now, of_node, {"lab?/gpu:0": of_gpu}, {})
-    client = Client()
-    client.force_login(admin)
+    client = browse(admin)
     told = client.get("/metrics").content.decode()
     assert 'longshore_gpu_busy_ratio{gpu="lab?/gpu:0",node="lab/gpu-1"} 0.9' in told
     for page in (

@@ -33,7 +33,7 @@ from clusters.users import services as users
 from jobs import services
 from jobs.containers import ssh
 from jobs.containers.ssh import Login
-from jobs.forecast import refresh
+from jobs.forecast import play, refresh
 from jobs.forecast.play import starts
 from jobs.models import Attempt, Job, NoticeDelivery, Replay
 from jobs.replay import run
@@ -193,6 +193,7 @@ def busy(alice: User, bob: User, admin: User, settings: Any, tmp_path: Path, mon
         cluster.submit(name=name, roles=[{"gpuNumber": 4}])
     cluster.submit(name="after", extras={"dependsOn": ["waits"]})
     monkeypatch.setattr(refresh, "starts", partial(starts, most=1))
+    monkeypatch.setattr(play, "DRAWS", play.LEAST_DRAWS)
     assert refresh.refresh(600.0)
     services.submit(alice, json.dumps(config("old")), legacy=True)
     sweeps.submit(alice, text("train"))

@@ -14,7 +14,7 @@ from django_q.signing import SignedPackage
 
 from base.core.values import milliseconds
 from base.models import User
-from jobs.forecast import errors, recent, refresh, scores
+from jobs.forecast import errors, play, recent, refresh, scores
 from jobs.forecast.play import starts
 from jobs.models import Holding, Job, Prediction
 from jobs.planning.streak import streak
@@ -28,6 +28,12 @@ from tests.http import ApiClient
 
 pytestmark = pytest.mark.django_db
 BUDGET = 600.0  # seconds: a busy machine takes longer
+
+
+@pytest.fixture
+def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the spread is not what is asked, the future is played as often as it must be."""
+    monkeypatch.setattr(play, "DRAWS", play.LEAST_DRAWS)
 
 
 def a_queue(cluster: Cluster) -> tuple[Job, Job]:
@@ -140,6 +146,7 @@ def test_jobs_that_came_lately_may_come_again(cluster: Cluster) -> None:
     assert len(recent.read_arrivals(timezone.now())._came) == 1, "no more than so many tasks are read"
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_a_forecast_is_noted_again_only_after_a_while(cluster: Cluster) -> None:
     a_past()
     a_queue(cluster)
@@ -151,6 +158,7 @@ def test_a_forecast_is_noted_again_only_after_a_while(cluster: Cluster) -> None:
     assert Prediction.objects.count() == 2
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_the_prediction_of_a_job_that_never_starts_is_forgotten(cluster: Cluster) -> None:
     a_past()
     _, waits = a_queue(cluster)
@@ -160,6 +168,7 @@ def test_the_prediction_of_a_job_that_never_starts_is_forgotten(cluster: Cluster
     assert not Prediction.objects.exists()
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_a_forecast_wakes_no_pass(cluster: Cluster) -> None:
     a_past()
     a_queue(cluster)
@@ -201,6 +210,7 @@ def test_of_turns_that_have_not_changed_a_worker_is_asked_now_and_then(cluster: 
     assert is_asked(), "a job has started"
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_a_worker_is_asked_once_more_when_the_last_one_that_waited_has_started(cluster: Cluster) -> None:
     a_past()
     runs, waits = a_queue(cluster)

@@ -17,10 +17,15 @@ class Node:
         self.itself = self  # so that only gc frees it
 
 
+MANY = 10_000  # objects, more than other threads of the tests make meanwhile
+
+
 @pytest.fixture(autouse=True)
-def _as_before() -> Iterator[None]:
+def _only_when_it_is_told() -> Iterator[None]:
     thresholds = gc.get_threshold()
+    gc.disable()
     yield
+    gc.enable()
     gc.set_threshold(*thresholds)
     gc.unfreeze()
     gc.collect()
@@ -37,18 +42,18 @@ def test_what_was_frozen_before_the_fork_is_not_looked_at() -> None:
 
 def test_what_passes_keep_is_looked_through_once_it_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(garbage, "LOOK_EVERY", 0.0)
-    monkeypatch.setattr(garbage, "MANY_FROZEN", 100)
+    monkeypatch.setattr(garbage, "MANY_FROZEN", MANY)
     kept = Garbage()
     kept.freeze()
     left = weakref.ref(Node())
     gc.freeze()
     kept.look_if_due()
     assert left() is not None, "a few are left alone"
-    many = [Node() for _ in range(100)]
+    many = [Node() for _ in range(MANY)]
     gc.freeze()
     kept.look_if_due()
     assert left() is None
-    assert len(many) == 100
+    assert len(many) == MANY
     gc.freeze()
     kept.look_if_due()
     again = weakref.ref(Node())
@@ -60,6 +65,6 @@ def test_what_passes_keep_is_looked_through_once_it_is_much(monkeypatch: pytest.
 def test_a_pass_that_keeps_much_leaves_it_to_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(garbage, "MANY_KEPT", 0)
     before = gc.get_freeze_count()
-    many = [Node() for _ in range(100)]
+    many = [Node() for _ in range(MANY)]
     Garbage().after_pass()
     assert gc.get_freeze_count() >= before + len(many)

@@ -21,7 +21,7 @@ from jobs.planning.leftovers import NOTHING, offered, quarantined, to_write
 from jobs.planning.lifecycle import TASK_END_STATES, TASK_LIVE_STATES, JobState, TaskState
 from jobs.planning.queue.scene import Runner
 from jobs.planning.queue.unchanged import pauses
-from jobs.planning.queue.users.shares import WaitingLines
+from jobs.planning.queue.users.waiting_lines import WaitingLines
 from jobs.planning.settle import NO_CHANGE, Settled, is_claimed, is_stale, lives_again, may_order, settle
 from jobs.planning.streak import MANY
 from jobs.planning.verdict import JudgedTask, judge

@@ -28,7 +28,7 @@ from jobs.planning.queue.next_capacity import NextCapacity, owners_in_the_way, r
 from jobs.planning.queue.places import ShapesWithoutRoom, could_be_below, place, place_as_owner, place_within
 from jobs.planning.queue.reservations import Reservation, end_of_guest, leaves_in_time
 from jobs.planning.queue.scene import JobT, Runner, Scene, as_owner
-from jobs.planning.queue.users.shares import BY_AGE
+from jobs.planning.queue.users.waiting_lines import BY_AGE
 
 
 class Move(StrEnum):

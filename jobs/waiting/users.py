@@ -10,7 +10,8 @@ from itertools import islice
 from clusters.placement.shares import Amount, add
 from jobs.history import holdings
 from jobs.planning.queue.lines import Queue
-from jobs.planning.queue.users.shares import UserShares, is_ending
+from jobs.planning.queue.users.shares import UserShares
+from jobs.planning.queue.users.waiting_lines import is_ending
 from jobs.waiting.queue import recent_queue
 
 MOST_PLACES = 200  # jobs of the queue that are looked at for the next one of each user

@@ -96,6 +96,15 @@ def test_a_full_node_beside_an_appointment_gives_both_reasons() -> None:
     assert kinds[0] == "appointment" and "gpus" in kinds
 
 
+def test_of_many_alike_that_wait_the_one_it_is_for_starts() -> None:
+    """A pass leaves out those that find no room as well, many at once."""
+    busy, one = node("n2", used_gpus=frozenset("0123")), waiting(1)
+    alike = [replace(one, id=id, name=f"j{id}", since=f"{id:06}") for id in range(1, 9)]
+    mine = span_of(-HOUR, holder=Holder(job="u~j7"))
+    made = turns(alike, Scene((node(), busy), NOW, spans=(mine,)), only_tried=True)
+    assert [(turn.job.id, turn.move) for turn in made] == [(1, "reserve"), (7, "go")]
+
+
 def test_nobody_is_evicted_for_room_that_an_appointment_withholds() -> None:
     """The owner could not use it, so the borrower on it stays."""
     own = waiting(2, vc="owner")

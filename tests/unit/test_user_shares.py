@@ -5,6 +5,7 @@ from __future__ import annotations
 import cProfile
 import pstats
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from random import Random
@@ -14,10 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clusters.placement.shares import Right, pool_totals, quotas
+from jobs.planning.queue.lines import Queue
 from jobs.planning.queue.scene import OVERDUE, since_text
-from jobs.planning.queue.users.shares import UserLines, UserShares, WaitingLines
+from jobs.planning.queue.users.shares import UserShares
 from jobs.planning.queue.users.used_lately import UsedLately, after_use, counts
-from jobs.planning.turns import Move, Turn, turns
+from jobs.planning.queue.users.waiting_lines import UserLines, WaitingLines
+from jobs.planning.turns import Move, Turn, turns, turns_in
 from tests.helpers import in_gate
 from tests.unit.queue_model import NOW, Play, Played, node, shape
 
@@ -249,36 +252,56 @@ def test_turns_of_many_users_take_their_depth_in_shapes() -> None:
     assert [(turn.job.id, turn.move) for turn in found] == [(1, Move.RESERVE)]
 
 
-def calls(users: int) -> int:
-    """The calls of a round of turns over 10,000 waiting jobs, of which some start."""
+def calls(users: int, number: int = 10_000) -> int:
+    """The calls of a round of turns over so many waiting jobs, of which some start."""
     made = play(*[8] * 20)
     made.waiting = [job(100_000 + at, f"u{at % users}", 8) for at in range(18)]
     made.step()
     shapes = [shape(1, gpus, 0) for gpus in (1, 2, 4, 8)]
-    waiting = [job(at, f"u{at % users}", shape=shapes[at % 4]) for at in range(10_000)]
+    waiting = [job(at, f"u{at % users}", shape=shapes[at % 4]) for at in range(number)]
+    kept = WaitingLines(waiting)
+    list(turns_in(Queue(waiting, made.scene(), kept), only_tried=True))
     profile = cProfile.Profile()
-    profile.runcall(lambda: list(turns(waiting, made.scene(), only_tried=True)))
+    profile.runcall(lambda: list(turns_in(Queue(waiting, made.scene(), kept), only_tried=True)))
     return int(pstats.Stats(profile).total_calls)  # type: ignore[attr-defined]
 
 
 def test_a_hundred_users_cost_little_more_than_one() -> None:
-    assert calls(100) < 1.25 * calls(1)
+    assert calls(100) < 1.25 * calls(1) + 100 * 4 * 25, "and each of their lines a look at its four kinds"
+
+
+def test_ten_times_as_many_jobs_of_the_same_kinds_cost_little_more() -> None:
+    assert calls(10) < 1.5 * calls(10, 1_000)
+
+
+QUESTIONS: list[Callable[[Played], bool]] = [
+    lambda job: job.demands[0].gpus == 1,
+    lambda job: job.most_seconds is None,
+    lambda job: job.guest_evictions == 0,
+    lambda job: not job.is_preemptible,
+]
 
 
 @given(chance=st.randoms(use_true_random=False), steps=st.integers(2, 6))
 def test_lines_that_are_kept_are_those_made_anew(chance: Random, steps: int) -> None:
     """Jobs come, go, are moved, and are asked to stop, between one pass and the next."""
-    kept, waiting = WaitingLines[Played](), list[Played]()
+    shapes, kept, waiting = [shape(1, gpus) for gpus in (1, 2)], WaitingLines[Played](), list[Played]()
     for step in range(steps):
         waiting = [one for one in waiting if chance.random() < 0.7]
         waiting = [replace(one, priority=1) if chance.random() < 0.1 else one for one in waiting]
         waiting = [replace(one, keeps_turn=True) if chance.random() < 0.1 else one for one in waiting]
         waiting = [replace(one, stopping=True) if chance.random() < 0.1 else one for one in waiting]
-        waiting += [job(100 * step + at, chance.choice("uvw"), vc=chance.choice("ab")) for at in range(5)]
+        waiting = [replace(one, guest_evictions=1) if chance.random() < 0.1 else one for one in waiting]
+        for at in range(5):
+            values = {"shape": chance.choice(shapes), "most": chance.choice([None, 60]), "vc": chance.choice("ab")}
+            waiting.append(job(100 * step + at, chance.choice("uvw"), preemptible=chance.random() < 0.2, **values))
         chance.shuffle(waiting)
         kept.learn(waiting)
         anew = WaitingLines(waiting)
         assert (kept.of_vc, kept.ending) == (anew.of_vc, anew.ending)
+        for question in QUESTIONS:
+            for line in (line for of in kept.of_vc.values() for line in of.values()):
+                assert line.is_true_of_all(question) == all(map(question, line))
         assert sum(len(line) for of in kept.of_vc.values() for line in of.values()) + len(kept.ending) == len(waiting)
 
 

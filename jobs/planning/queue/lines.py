@@ -21,12 +21,12 @@ from jobs.planning.queue.idling.rule import Idling
 from jobs.planning.queue.reservations import Reservation
 from jobs.planning.queue.scene import JobT, Runner, Scene, SchedulableJob
 from jobs.planning.queue.sentences import beside_reservations, missing
-from jobs.planning.queue.users.shares import (
+from jobs.planning.queue.users.shares import UserShares
+from jobs.planning.queue.users.waiting_lines import (
     BY_AGE,
     Line,
     PlacesInLine,
     UserLines,
-    UserShares,
     WaitingLines,
     in_one,
     is_ending,

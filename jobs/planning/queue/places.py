@@ -20,6 +20,7 @@ from jobs.planning.queue.lines import Queue, VcQueue
 from jobs.planning.queue.reclaim import Fit
 from jobs.planning.queue.reservations import end_of_guest, may_be_guest
 from jobs.planning.queue.scene import JobT, Runner
+from jobs.planning.queue.users.waiting_lines import passed_by
 
 Cleared = tuple[Sequence[Demand], Sequence[Placement], Sequence[Runner[JobT]]]
 
@@ -225,10 +226,10 @@ class ShapesWithoutRoom(Generic[JobT]):
             except Exception:
                 return False  # its turn has the error
 
-        while line.at < len(line.jobs) and is_hopeless(line.jobs[line.at]):
-            line.at += 1
+        by_kind = not self._scene.appointed.spans
+        line.at = passed_by(line.jobs, line.at, is_hopeless, by_kind=by_kind)
         if line.lines is not None and line.at >= len(line.jobs):
-            line.lines.pass_by(is_hopeless)
+            line.lines.pass_by(is_hopeless, by_kind=by_kind)
 
     def _is_hopeless(self, line: VcQueue[JobT], key: Shape) -> bool | None:
         """Whether all jobs of the shape are, behind one that waits; None where one may be asked as a guest."""

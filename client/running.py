@@ -47,8 +47,9 @@ def uploaded(
         yield
     except BaseException:
         with in_our_words():
-            if remote.find(above):
-                remote.delete(above, recursive=True)
+            for each in (above, _list_of(above)):
+                if remote.find(each):
+                    remote.delete(each, recursive=True)
         raise
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,7 +18,6 @@ from portal.shared.api import repeated
 
 _MOST_NAMED = 20  # nodes or threads in one answer
 _NEVER_KEPT = {"Cache-Control": "max-age=0, no-cache, no-store, must-revalidate, private"}
-_LOADED = time.monotonic()
 _FIRST_LOOK = 0.5  # seconds that /healthz waits for the store, once in a process's life
 
 
@@ -72,8 +70,8 @@ def report() -> tuple[bool, dict[str, Any]]:
 
 def _is_starting() -> bool:
     """Whether the others of this portal may still be on their way. A web process that is started anew beside them does
-    not begin again: what it runs was loaded with the supervisor, so it hides nobody who is down."""
-    return time.monotonic() - _LOADED < processes.LATE
+    not begin again: it hides nobody who is down."""
+    return processes.portal_age() < processes.LATE
 
 
 def _of_scheduler(report: Mapping[str, Any] | None, age: float) -> tuple[dict[str, Any], bool]:

@@ -14,6 +14,7 @@ import pytest
 from base.core.errors import BadRequest, LongshoreError
 from base.files.store.base import BadPath, PathExists, PathNotFound, Store, TreeUsage, find
 from jobs.containers.code import uploads
+from jobs.containers.code.named import NamedFolders
 from tests.helpers import LIMIT
 
 
@@ -231,7 +232,8 @@ class StoreContract:
     def test_what_a_command_uploaded_goes_where_nobody_changed_it(
         self, store: Store, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(uploads, "_is_named", lambda *_: False)  # no rows are asked here
+        monkeypatch.setattr(NamedFolders, "has", lambda *_: False)  # no rows are asked here
+        named = NamedFolders([])
         content = b"print()"
         told = {"folders": ["p", "p/a", "p/none"], "files": {"p/a/x.py": [7, hashlib.sha1(content).hexdigest()]}}
         for name in ("goes", "stays"):
@@ -240,10 +242,10 @@ class StoreContract:
             store.mkdirs(f"/users/mira/code/{name}/p/none", owner="mira")
         store.write("/users/mira/code/stays/p/mine", [b""])
         for name in ("goes", "stays", "goes", "stays", "none"):
-            uploads.remove(store, "mira", name, datetime.now(UTC) - timedelta(days=1))
+            uploads.remove(store, "mira", name, datetime.now(UTC) - timedelta(days=1), named)
         assert len(store.list("/users/mira/code/.longshore")) == 2, "they have just begun"
         for name in ("goes", "stays", "goes", "stays"):
-            uploads.remove(store, "mira", name, datetime.now(UTC) + timedelta(days=1))
+            uploads.remove(store, "mira", name, datetime.now(UTC) + timedelta(days=1), named)
         assert find(store, "/users/mira/code/goes") is None
         assert [each.name for each in store.list("/users/mira/code/stays/p")] == ["a", "mine", "none"]
         assert store.list("/users/mira/code/.longshore") == []

@@ -60,6 +60,7 @@ class Connection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         self._surplus += len(data)
+        self.server_state.default_headers = _dated(int(time.time()))  # also of what is refused before it is read
         super().data_received(_quoted(data) if self._between else data)
         if self._surplus > HEAD_BYTES and not self.transport.is_closing():
             self._refuse(b"431 Request Header Fields Too Large", "The head of the request is too long.")
@@ -84,7 +85,6 @@ class Connection(HttpToolsProtocol):
             # it for the body: it would give the answer to somebody else, or send their request as the rest of it.
             self._refuse(b"400 Bad Request", _OTHER_PROTOCOL)
             return
-        self.server_state.default_headers = _dated(int(time.time()))
         super().on_headers_complete()
         self._watch()
 

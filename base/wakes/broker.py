@@ -52,8 +52,8 @@ class WakingBroker(ORM):
         """Wait for an order. The base class would sleep POLL seconds; that is set to 0."""
         if processes.is_due("workers"):
             with transaction.atomic():
-                processes.record_heartbeat("workers")
                 processes.record_process("workers")
+                processes.record_heartbeat("workers")  # at last: it is due again where the other could not be written
         return self._take() or (self._listener().wait(LOOK_EVERY) and self._take()) or None
 
     def delete(self, task_id: Any) -> None:

@@ -193,6 +193,11 @@ def _supervisor() -> dict[Name, int]:
     return {"supervisor": int(pid)} if state and state[0] not in "TtZX" else {}
 
 
+def portal_age() -> float:
+    """For how many seconds the supervisor has run; where there is none, this process."""
+    return _age(next(iter(_supervisor().values()), os.getpid()))
+
+
 def _age(pid: int) -> float:
     """How many seconds the process has run."""
     started = int((stat_of(pid) or ["0"] * 20)[19]) / os.sysconf("SC_CLK_TCK")

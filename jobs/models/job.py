@@ -233,7 +233,7 @@ class Discarded(models.Model):
     username = models.CharField(max_length=64)
     name = models.CharField(max_length=255)
     app_ids = models.JSONField()  # of its attempts
-    at = models.DateTimeField()
+    at = models.DateTimeField()  # when it was submitted
 
     def __str__(self) -> str:
         return f"{self.username}/{self.name}"

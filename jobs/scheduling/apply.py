@@ -46,7 +46,7 @@ def apply(plan: Plan, now: datetime, lease: Lease) -> int:
         if plan.idlings is not None:
             remembered.write_idlings(plan.idlings, now)
         if plan.purge:
-            _purge(plan.purge, now)
+            _purge(plan.purge)
         insert_values(Event, NewEvent._fields, writing.events)
         orders.send([*writing.orders, *plan.orders], now, writing.starts)
         if changed or plan.purge or plan.idlings is not None:
@@ -110,7 +110,7 @@ def _park(job_plan: JobPlan, error: Exception, writing: ToWrite) -> None:
     writing.events.append(job_event(job_plan, writing.now, "job.parked", None, text, error=reason[:500]))
 
 
-def _purge(ids: Sequence[int], now: datetime) -> None:
+def _purge(ids: Sequence[int]) -> None:
     """Delete the next piece of the rows of these deleted jobs, of which nothing runs any more. Where it is the last
     one, the jobs go with it, and what is to be done about their files is written down. A job of which some rows are
     gone is as deleted as before, so nobody sees it, and the next pass, which follows at once, goes on with it."""
@@ -120,5 +120,5 @@ def _purge(ids: Sequence[int], now: datetime) -> None:
         left -= model._default_manager.filter(id__in=piece).delete()[0]
         if left <= 0:
             return
-    discard.note(ids, now)
+    discard.note(ids)
     Job.objects.filter(id__in=ids).delete()

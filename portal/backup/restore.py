@@ -28,7 +28,7 @@ from portal.backup.records import read
 from portal.backup.tables import Migration, require_known
 
 Say = Callable[[str], None]
-_LOOK = 1.5 * processes.EVERY  # seconds: a process that is a little late is seen still
+_LOOK = 2 * processes.EVERY  # seconds: workers look only every four whether their sign is due
 
 
 @dataclass(slots=True)

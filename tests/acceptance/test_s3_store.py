@@ -73,6 +73,21 @@ class TestS3Store(StoreContract):
     pass
 
 
+def test_what_comes_into_a_folder_while_that_is_deleted_stays(store: S3Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bucket does not refuse to delete a folder that is not empty."""
+    store.mkdirs("/a/b")
+    delete = tree.Tree.delete
+
+    def comes(self: tree.Tree, keys: Any, path: str) -> None:
+        monkeypatch.setattr(tree.Tree, "delete", delete)
+        store.write("/a/b/file", [b"x"])
+        delete(self, keys, path)
+
+    monkeypatch.setattr(tree.Tree, "delete", comes)
+    store.delete("/a/b")
+    assert [entry.path for entry in store.list("/a/b")] == ["/a/b/file"]
+
+
 def test_a_whole_bucket_is_a_store_too(s3: S3Bed) -> None:
     s3.empty()
     store = s3.store()

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 from django.conf import settings
 
+from base.wakes import processes
 from portal import health
 from tests.helpers import LIMIT
 from tests.http import Client
@@ -29,7 +30,7 @@ def test_it_answers_a_method_that_is_not_there_as_an_unknown_route(client: Clien
 
 def test_it_reports_the_health_of_all_processes(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health, "_FIRST_LOOK", LIMIT)
-    monkeypatch.setattr(health, "_LOADED", -LIMIT)
+    monkeypatch.setattr(processes, "portal_age", lambda: LIMIT)
     answer = client.get("/healthz")
     assert answer.status_code == 200
     assert answer.json() == {

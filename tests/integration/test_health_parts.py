@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ from base.files.store import state as store_state
 from base.models import Heartbeat
 from base.wakes import processes
 from base.wakes.processes import Report
-from portal import health
 from tests import fresh
 from tests.helpers import LIMIT
 
@@ -49,7 +47,7 @@ def test_a_portal_that_has_just_begun_is_starting_and_not_degraded(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only while nothing else is wrong, and never once it had the time to begin."""
-    monkeypatch.setattr(health, "_LOADED", time.monotonic())
+    monkeypatch.setattr(processes, "_age", lambda pid: 0.0)
     fresh.the_store()
     assert store_state.is_store_up(LIMIT)
     processes.record_heartbeat("scheduler", FINE)
@@ -58,7 +56,8 @@ def test_a_portal_that_has_just_begun_is_starting_and_not_degraded(
     assert told(client, FINE)["status"] == "ok"
     assert told(client, Report(broken=1))["status"] == "degraded"
     Heartbeat.objects.filter(name="workers").delete()
-    monkeypatch.setattr(health, "_LOADED", -LIMIT)
+    monkeypatch.setenv(processes.SUPERVISOR, "1")
+    monkeypatch.setattr(processes, "_age", lambda pid: LIMIT if pid == 1 else 0.0)  # the web process was started anew
     fresh.who_lives()
     processes.record_heartbeat("scheduler", FINE)
     assert client.get("/healthz").json()["status"] == "degraded"

@@ -291,7 +291,7 @@ def test_the_files_go_with_the_job(hosts: Hosts, sampler: Sampler) -> None:
     tick(sampler, AT)
     folder = places.of_attempt(job.attempts.get().app_id)
     assert [one.name for one in folder.iterdir()] == ["worker-0.ring"]
-    discard.note([job.pk], timezone.now())
+    discard.note([job.pk])
     discard.discard_all(list(discard.Discarded.objects.values_list("id", flat=True)))
     assert not folder.exists()
 

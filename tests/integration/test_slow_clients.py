@@ -58,12 +58,15 @@ def test_a_name_in_an_address_may_come_as_it_is_written(server: tuple[str, int],
     assert answers.count(b"200 OK") == 2 and f"{len(name.encode())} of {len(name.encode())}".encode() in answers
 
 
-def test_each_answer_tells_its_own_time(server: tuple[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("second", [LAST, b"NO REQUEST\r\n\r\n"])
+def test_each_answer_tells_its_own_time(
+    server: tuple[str, int], monkeypatch: pytest.MonkeyPatch, second: bytes
+) -> None:
     moments = iter([0.9, 86_400.0])
     monkeypatch.setattr(connection, "time", SimpleNamespace(time=lambda: next(moments)))
     with send(server, GET) as one:
         assert one.recv(1).startswith(b"H")
-        one.sendall(LAST)
+        one.sendall(second)
         answers = read(one)
     dates = [line for line in answers.lower().split(b"\r\n") if line.startswith(b"date:")]
     assert dates == [b"date: thu, 01 jan 1970 00:00:00 gmt", b"date: fri, 02 jan 1970 00:00:00 gmt"]

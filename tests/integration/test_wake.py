@@ -11,10 +11,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 
+from base.models import Heartbeat, Process
 from base.wakes import broker as broker_module
-from base.wakes import wake
+from base.wakes import processes, wake
 from base.wakes.broker import WakingBroker
 from tests.helpers import LIMIT, quick, until
 
@@ -119,6 +120,25 @@ def test_an_order_reaches_a_waiting_worker_at_once_and_is_gone_when_rolled_back(
     until(lambda: taken, what="the order, long before the slow look")
     worker.join(LIMIT)
     assert taken == [["order"]]
+
+
+def test_a_sign_of_life_that_could_not_be_written_is_due_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the workers would be thought dead when the next one fails too, or is a little late."""
+    monkeypatch.setattr(broker_module, "LOOK_EVERY", 0.0)
+    monkeypatch.setattr(processes, "_last", {})
+    monkeypatch.setattr(processes, "_shown", {})
+    broker, record = WakingBroker(list_key="longshore"), processes.record_process
+
+    def away(name: processes.Name) -> None:
+        monkeypatch.setattr(processes, "record_process", record)
+        raise OperationalError("it is away")
+
+    monkeypatch.setattr(processes, "record_process", away)
+    with pytest.raises(OperationalError):
+        broker.dequeue()
+    assert not Heartbeat.objects.exists()
+    broker.dequeue()
+    assert Heartbeat.objects.get().name == "workers" and Process.objects.get().name == "workers"
 
 
 def _take(broker: WakingBroker, taken: list[list[str]]) -> None:

@@ -137,6 +137,7 @@ def test_of_an_upload_that_was_broken_off_nothing_stays(
     with pytest.raises(KeyboardInterrupt):
         portal.run("true", folder=project, name="pressed", image="debian")
     assert find(open_store(), "/users/alice/code/pressed") is None
+    assert open_store().list("/users/alice/code/.longshore") == [], "the next run may have the same folder"
     monkeypatch.setattr(Remote, "delete", lambda *_, **__: None)
     with pytest.raises(KeyboardInterrupt):
         portal.run("true", folder=project, name="killed", image="debian")

@@ -195,7 +195,8 @@ class S3Store(Store):
         file, folder = self._file(path), self._tree.folder(path)
         if not recursive and any(each["Key"] != folder for each in self._tree.below(folder, most=2)):
             raise PathExists(f"{path} is not empty.")
-        self._tree.delete((each["Key"] for each in self._tree.below(folder)), path)
+        inside = (each["Key"] for each in self._tree.below(folder))
+        self._tree.delete(inside if recursive else [folder], path)  # what came meanwhile was not asked for
         self._tree.delete([file], path)
 
     def refuse(self, path: str) -> None:

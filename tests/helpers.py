@@ -24,14 +24,23 @@ T = TypeVar("T")
 
 
 def until(condition: Callable[[], T], timeout: float = 10.0, every: float | None = None, what: str = "") -> T:
-    """The first truthy answer; fails when the time is over: ``timeout`` or a minute, times the worst that the machine
-    was seen to be busy meanwhile. For what happens in another thread or process. Without ``every`` it asks less often
-    the longer it waits: many tests wait side by side, and each question takes time."""
+    """The first truthy answer; fails when the time is over (``awaited``). For what happens in another thread or
+    process."""
+    began = time.monotonic()
+    if not (answer := awaited(condition, timeout, every)):
+        pytest.fail(f"Not within {time.monotonic() - began:.0f} s: {what or condition}", pytrace=True)
+    return answer
+
+
+def awaited(condition: Callable[[], T], timeout: float = LEAST, every: float | None = None) -> T:
+    """The first truthy answer, or the last one when the time is over: ``timeout`` or a minute, times the worst that the
+    machine was seen to be busy meanwhile. Without ``every`` it asks less often the longer it waits: many tests wait
+    side by side, and each question takes time."""
     began, busy = time.monotonic(), 1.0
     while not (answer := condition()):
         waited, busy = time.monotonic() - began, max(busy, patience())
         if waited > max(timeout, LEAST) * busy:
-            pytest.fail(f"Not within {waited:.0f} s: {what or condition}", pytrace=True)
+            break
         time.sleep(every or min(0.02 + waited / 20, 0.2))
     return answer
 

@@ -24,10 +24,12 @@ class Received:
 @dataclass
 class Receiver:
     """A server on a free port of this machine. ``answers`` are what it says to one request after the other, as bytes;
-    the last one stays. An empty one says nothing, and holds the connection until the end."""
+    the last one stays. Of one whose head has no end, such as an empty one, it says no more, and holds the connection
+    until the end."""
 
     answers: list[bytes]
     got: list[Received] = field(default_factory=list)
+    holds: threading.Event = field(default_factory=threading.Event)
     port: int = 0
 
     @property
@@ -45,9 +47,8 @@ def says(status: str = "200 OK", body: str = "", **headers: str) -> bytes:
 
 
 @contextmanager
-def receiver(*answers: bytes, drip: float = 0, patience: float = LIMIT) -> Iterator[Receiver]:
-    """``drip``: seconds between two bytes of what it says. ``patience``: how long it is waited for meanwhile. It is a
-    thread of this process, and may be slow, so this is brief for one alone that never answers."""
+def receiver(*answers: bytes) -> Iterator[Receiver]:
+    """It is a thread of this process, and may be slow, so it is waited for."""
     listening, ended = socket.create_server(("127.0.0.1", 0)), threading.Event()
     made = Receiver(list(answers) or [says()], port=listening.getsockname()[1])
 
@@ -61,8 +62,9 @@ def receiver(*answers: bytes, drip: float = 0, patience: float = LIMIT) -> Itera
             body = reading.read(int(headers.get("content-length", 0))).decode()
             answer = made.answers.pop(0) if len(made.answers) > 1 else made.answers[0]
             made.got.append(Received(path, headers, body))
-            _say(connection, answer, drip, ended)
-            if not answer:
+            connection.sendall(answer)
+            if b"\r\n\r\n" not in answer:
+                made.holds.set()
                 ended.wait()
 
     def listen() -> None:
@@ -77,23 +79,13 @@ def receiver(*answers: bytes, drip: float = 0, patience: float = LIMIT) -> Itera
     thread.start()
     try:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(post, "PATIENCE", patience)
+            patch.setattr(post, "PATIENCE", LIMIT)
             yield made
     finally:
         ended.set()
         listening.shutdown(socket.SHUT_RDWR)
         listening.close()
         thread.join()
-
-
-def _say(connection: socket.socket, answer: bytes, drip: float, ended: threading.Event) -> None:
-    if not drip:
-        connection.sendall(answer)
-        return
-    for byte in answer:
-        if ended.wait(drip):
-            return
-        connection.sendall(bytes([byte]))
 
 
 def _quietly(serve: Callable[[socket.socket], None], connection: socket.socket) -> None:

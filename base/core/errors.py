@@ -47,17 +47,20 @@ def encodable(text: str) -> str:
 
 
 def encodable_json(said: bytes) -> bytes:
-    """JSON of another program with ``?`` for each half of a surrogate pair in its texts: those can be read, but neither
-    kept nor sent. What is no JSON stays as it is, for whoever reads it to say so."""
-    if not _HALVES.search(said):
+    """JSON of another program with ``?`` in its texts for each half of a surrogate pair, which can be read, but neither
+    kept nor sent, and for each NUL, which PostgreSQL does not keep. What is no JSON stays as it is, for whoever reads
+    it to say so."""
+    if not _UNKEEPABLE.search(said):
         return said
     try:
-        return json.dumps(json.loads(said), ensure_ascii=False).encode(errors="replace")
+        return _NUL.sub(rb"\1?", json.dumps(json.loads(said), ensure_ascii=False).encode(errors="replace"))
     except (ValueError, RecursionError):
         return said
 
 
-_HALVES = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")  # of whole pairs too; engines write those as they are
+# Halves of whole pairs are found too; engines write those as they are.
+_UNKEEPABLE = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])|\xed[\xa0-\xbf]")
+_NUL = re.compile(rb"(?<!\\)((?:\\\\)*)\\u0000")  # and no backslash before "u0000"
 
 
 @dataclass(frozen=True, slots=True)

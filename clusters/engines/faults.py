@@ -111,5 +111,5 @@ def chain(error: BaseException | None, beside: Callable[[BaseException], Iterabl
 
 def short(text: str, limit: int = 300) -> str:
     """One line of an answer, without credentials that an address in it may have."""
-    line = encodable(re.sub(r"//[^/@\s]*@", "//", " ".join(text.split())))
+    line = encodable(re.sub(r"//[^/@\s]*@", "//", " ".join(text.replace("\x00", "?").split())))
     return line if len(line) <= limit else line[: limit - 1] + "…"

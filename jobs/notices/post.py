@@ -100,15 +100,20 @@ def post(url: str, body: bytes, headers: Mapping[str, str]) -> SendAnswer:
     else:
         connection = HTTPConnection(address, port, timeout=PATIENCE)
     # A receiver that sends a byte now and then would never meet a limit of the socket.
-    late = threading.Timer(PATIENCE, _cut, [connection])
-    late.daemon = True
-    late.start()
+    is_late = threading.Event()
+    over = threading.Timer(PATIENCE, _cut, [connection, is_late])
+    over.daemon = True
+    over.start()
     try:
+        connection.connect()
+        if is_late.is_set():  # there may have been nothing to cut yet
+            raise TimeoutError
         return _posted(connection, parts.netloc, _path(url), body, headers, began)
     except _FAULTS as error:
-        raise SendError(SendAnswer(_why(error, host, began), took=time.monotonic() - began)) from None
+        why = _why(error, host, is_late=is_late.is_set())
+        raise SendError(SendAnswer(why, took=time.monotonic() - began)) from None
     finally:
-        late.cancel()
+        over.cancel()
         connection.close()
 
 
@@ -181,8 +186,9 @@ def _path(url: str) -> str:
     return f"{parts.path or '/'}{f'?{parts.query}' if parts.query else ''}"
 
 
-def _cut(connection: HTTPConnection) -> None:
+def _cut(connection: HTTPConnection, is_late: threading.Event) -> None:
     """End what waits for this connection."""
+    is_late.set()  # first: who waits goes on as soon as the connection ends, and who connects looks when it is there
     try:
         if connection.sock is not None:
             connection.sock.shutdown(socket.SHUT_RDWR)
@@ -190,8 +196,8 @@ def _cut(connection: HTTPConnection) -> None:
         pass
 
 
-def _why(error: Exception, host: str, began: float) -> str:
-    if time.monotonic() - began >= PATIENCE - 0.1 or isinstance(error, TimeoutError | urllib3.exceptions.TimeoutError):
+def _why(error: Exception, host: str, *, is_late: bool) -> str:
+    if is_late or isinstance(error, TimeoutError | urllib3.exceptions.TimeoutError):
         return f"no answer in {PATIENCE:.0f} s"
     cause: BaseException = error
     while cause.__cause__ or cause.__context__:

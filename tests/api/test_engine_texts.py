@@ -1,4 +1,4 @@
-"""Half of a surrogate pair, which JSON may hold and nothing else, is cleaned where an engine's answer comes in."""
+"""Half of a surrogate pair and NUL, which JSON may hold, are cleaned where an engine's answer comes in."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from base.models import User
+from clusters.engines import faults
 from clusters.engines.docker.runtime import DockerRuntime
 from clusters.engines.kubernetes.connect import ClusterApi
 from clusters.engines.kubernetes.events import events_of
@@ -36,6 +37,7 @@ NODE = {
     },
 }
 ROW = {"Id": f"c1{HALF}", "Names": [f"/name{HALF}"], "State": "created", "Labels": {f"a{HALF}": f"b{HALF} \\ud800 😀"}}
+NUL = {"Id": "c1\0", "Names": ["/\0name\0\0"], "State": "created", "Labels": {"a\0": "b\\\0 \\\\u0000 \\u0000 \\\\\0"}}
 
 
 class Engine(ThreadingHTTPServer):
@@ -124,6 +126,14 @@ def test_a_container_s_name_that_is_no_text_is_read_as_one(serve: Callable[[Any]
     runtime = DockerRuntime(f"tcp://127.0.0.1:{serve([ROW]).server_port}", timeout=LIMIT)
     (status,) = runtime.list()
     assert (status.id, status.name, status.labels) == ("c1?", "name?", {"a?": "b? \\ud800 😀"})
+
+
+def test_nul_in_what_an_engine_says_is_read_as_a_question_mark(serve: Callable[[Any], Engine]) -> None:
+    runtime = DockerRuntime(f"tcp://127.0.0.1:{serve([NUL]).server_port}", timeout=LIMIT)
+    (status,) = runtime.list()
+    assert (status.id, status.name) == ("c1?", "?name??")
+    assert status.labels == {"a?": "b\\? \\\\u0000 \\u0000 \\\\?"}
+    assert faults.short("no\0 image") == "no? image"
 
 
 def test_what_a_cluster_tells_of_a_change_is_text_too() -> None:

@@ -78,7 +78,7 @@ class Slapd:
 def slapd() -> Iterator[Slapd]:
     from tests.helpers import until
 
-    with TemporaryDirectory(prefix="longshore-slapd-") as name:
+    with TemporaryDirectory(prefix="longshore-slapd-") as name, _taken() as plain, _taken() as tls:
         folder = Path(name)
         (folder / "data").mkdir()
         _certificate(folder)
@@ -87,14 +87,14 @@ def slapd() -> Iterator[Slapd]:
         subprocess.run(
             [str(_program("slapadd")), "-f", folder / "conf", "-l", folder / "ldif"], check=True, capture_output=True
         )
-        port, tls_port = _free(), _free()
+        port, tls_port = plain.getsockname()[1], tls.getsockname()[1]
         listen = f"ldap://127.0.0.1:{port} ldaps://127.0.0.1:{tls_port}"
         with (folder / "output").open("wb") as output:
             process = subprocess.Popen(
                 [str(_program("slapd")), "-d", "0", "-h", listen, "-f", folder / "conf"], stdout=output, stderr=output
             )
         try:
-            until(lambda: _listens(tls_port) or process.poll() is not None, 20, what="slapd listens")
+            until(lambda: _listens(tls_port) or process.poll() is not None, what="slapd listens")
             assert process.poll() is None, (folder / "output").read_text()
             yield Slapd(port, tls_port, str(folder / "ca"))
         finally:
@@ -137,11 +137,12 @@ def _certificate(folder: Path) -> None:
     (folder / "key").write_bytes(pem)
 
 
-def _free() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port: int = taken.getsockname()[1]
-    return port
+def _taken() -> socket.socket:
+    """It keeps a free port from everybody but who sets SO_REUSEADDR too, as slapd does, and listens on it."""
+    taken = socket.socket()
+    taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    taken.bind(("127.0.0.1", 0))
+    return taken
 
 
 def _listens(port: int) -> bool:

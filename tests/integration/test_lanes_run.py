@@ -136,11 +136,25 @@ def test_where_much_fails_nothing_is_tried_again(ran: Ran) -> None:
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [("end", "import os\ndef test_it(): os._exit(1)"), ("end__sh", "exit 1"), ("end", "import nothing")],
+    [
+        ("end", "import os\ndef test_it(): os._exit(1)"),
+        ("end", "import nothing"),
+        ("end__sh", "echo 1 warning; exit 1"),
+    ],
 )
 def test_what_breaks_off_is_not_excused_by_tests_that_pass_alone(ran: Ran, name: str, text: str) -> None:
     code, said = ran(**{name: text, "once": fails_once()})
     assert code == 1 and "UNSTEADY test_once.py" in said
+
+
+def test_a_lane_whose_tests_were_not_even_found_is_not_excused_by_their_file_alone(ran: Ran) -> None:
+    code, said = ran(once=fails_once() + "once()")
+    assert code == 1 and "UNSTEADY test_once.py (test_once)" in said
+
+
+def test_one_that_passes_alone_excuses_no_other_of_its_lane(ran: Ran) -> None:
+    code, said = ran(both=fails_once() + FAILS.replace("test_it", "test_other"))
+    assert code == 1 and "UNSTEADY test_both.py::test_it[0]" in said and "\nFAILED test_both.py::test_other" in said
 
 
 def test_an_interrupted_run_tells_what_had_failed_and_starts_no_other_lane(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import threading
 from collections.abc import Iterator
 from datetime import timedelta
 from ipaddress import ip_address, ip_network
@@ -24,7 +25,7 @@ from jobs.notices.channels import webhook
 from jobs.notices.run import NoticeWorker, purge
 from jobs.notices.services import ChannelOwner
 from tests.cluster import Cluster
-from tests.helpers import until
+from tests.helpers import LIMIT, until
 from tests.notices import channel, deliveries, make_due, send_all, told
 from tests.pages.test_diagnosis import FOUND
 from tests.receivers import receiver, says
@@ -267,16 +268,41 @@ def test_each_answer_has_its_meaning(alice: User, answer: bytes, state: str, ans
         assert delivery.due_at - timezone.now() > timedelta(minutes=9)
 
 
-@pytest.mark.parametrize("drip", [0, 0.1])
-def test_one_that_hangs_or_drips_is_cut_off_and_rests(alice: User, drip: float) -> None:
-    with receiver(says("200 OK", "x" * 500) if drip else b"", drip=drip, patience=0.5) as hook:
+@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 2"])
+def test_one_that_hangs_or_drips_is_cut_off_and_rests(
+    alice: User, monkeypatch: pytest.MonkeyPatch, answer: bytes
+) -> None:
+    with receiver(answer) as hook:
+
+        class Timer(threading.Timer):
+            """Its time is over once the receiver holds the connection."""
+
+            def __init__(self, _: float, *does: Any) -> None:
+                super().__init__(0, *does)
+
+            def run(self) -> None:
+                hook.holds.wait(LIMIT)
+                super().run()
+
+        monkeypatch.setattr(threading, "Timer", Timer)
         channel(alice, hook.url)
         told(alice, 5)
-        assert send_all() == 0 and len(hook.wait(1)) == 1
+        assert send_all() == 0 and len(hook.got) == 1
         assert send_all() == 0 and len(hook.got) == 1, "it rests, with all that waits for it"
     assert [each.tries for each in deliveries()] == [1, 0, 0, 0, 0]
     assert "no answer" in deliveries()[0].answer
     assert NoticeChannel.objects.get().failing_since is not None
+
+
+def test_one_that_is_connected_when_its_time_is_over_is_asked_nothing(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(threading.Timer, "start", lambda over: over.function(*over.args))
+    with receiver() as hook:
+        channel(alice, hook.url)
+        told(alice)
+        assert send_all() == 0 and not hook.got
+    assert "no answer" in deliveries()[0].answer
 
 
 def test_a_user_has_so_many_in_a_minute_and_is_told(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -47,50 +46,55 @@ class Lane:
     lacks: str = ""
     sure: bool = False
     folder: Path = ROOT
-    output: list[str] = field(default_factory=list)
     cpu: float = 0.0
-    process: subprocess.Popen[str] | None = None
+    process: subprocess.Popen[bytes] | None = None
     _shown: int = 0
 
     def again(self, test: str) -> Lane:
         """A lane with this test or file alone, which has run nothing yet."""
-        return replace(self, name="again", tests=[test], output=[], cpu=0.0, process=None, _shown=0)
+        return replace(self, name="again", tests=[test], cpu=0.0, process=None, _shown=0)
 
     def start(self) -> None:
+        self._said, self._rest, self._telling = tempfile.NamedTemporaryFile(prefix="said."), "", True
         self._told = tempfile.NamedTemporaryFile(prefix="failures.")
         self._took = tempfile.NamedTemporaryFile(prefix="seconds.")
         # Whoever starts a lane may be killed: then the kernel interrupts it, and it takes down what it had put up.
         front = ["setpriv", "--pdeathsig", "INT", "nice", "-n", "5" if self.polite else "0"]
-        self.process = subprocess.Popen(
-            [*front, *self.program, *self.tests],
-            cwd=self.folder,
-            env={
-                **os.environ,
-                **self.settings,
-                **_ENVIRONMENT,
-                MARK: str(os.getpid()),
-                FAILURES: self._told.name,
-                SECONDS: self._took.name,
-            },
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        )
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
+        with open(self._said.name, "ab") as said:
+            self.process = subprocess.Popen(
+                [*front, *self.program, *self.tests],
+                cwd=self.folder,
+                env={
+                    **os.environ,
+                    **self.settings,
+                    **_ENVIRONMENT,
+                    MARK: str(os.getpid()),
+                    FAILURES: self._told.name,
+                    SECONDS: self._took.name,
+                },
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
 
-    def _read(self) -> None:
-        """Shows how far it is, file by file; what it found is told at the end of the run."""
-        assert self.process is not None and self.process.stdout is not None
-        telling = True
-        for line in self.process.stdout:
-            self.output.append(line)
-            telling = (telling and not _RULE.match(line.rstrip("\n"))) or "test session starts" in line
-            if telling and re.match(r"tests/\S+ \S", line):
-                print(f"{self.name:>9}  {line}", end="", flush=True)
+    @property
+    def output(self) -> list[str]:
+        """The lines that it has said so far."""
+        if self.process is None:
+            return []
+        with open(self._said.name, errors="replace") as said:
+            return said.readlines()
+
+    def new_progress(self) -> list[str]:
+        """The lines that say how far it is, file by file, which this has not given before."""
+        *lines, self._rest = (self._rest + self._said.read().decode(errors="replace")).split("\n")
+        new = []
+        for line in lines:
+            self._telling = (self._telling and not _RULE.match(line)) or "test session starts" in line
+            if self._telling and re.match(r"tests/\S+ \S", line):
+                new.append(line)
+        return new
 
     def ended(self) -> bool:
         """``cpu``: seconds of CPU of everything that it waited for itself."""
@@ -99,7 +103,6 @@ class Lane:
         if self.process.poll() is None:
             return False
         self.cpu = self.cpu or _cpu() - before
-        self._reader.join(5)
         return True
 
     def signal(self, which: int) -> None:

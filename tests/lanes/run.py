@@ -6,10 +6,11 @@ import os
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 from tests.bed import docker_bed, hdfs_bed, kubernetes_bed, postgres_bed
+from tests.helpers import awaited
 from tests.lanes.lane import MARK, Lane
 from tests.lanes.seconds import learn
 
@@ -62,6 +63,8 @@ def _all(chosen: list[Lane], at_once: int) -> None:
             running[-1].start()
         ended = [lane for lane in running if lane.ended()]
         for lane in running:
+            for line in lane.new_progress():  # what it found is told at the end of the run
+                print(f"{lane.name:>9}  {line}", flush=True)
             for kind, test in lane.new_failures():  # at once: whoever kills a run still knows what had failed
                 print(f"{lane.name:>9}  {kind.upper()} {test}", flush=True)
         for lane in ended:
@@ -99,10 +102,10 @@ def _passes_alone(lane: Lane, what: str) -> bool:
     once = lane.again(what)
     once.start()
     try:
-        wait(once.ended, 900)
+        awaited(once.ended, 900)
     except KeyboardInterrupt:
         once.interrupt()
-        wait(once.ended, 60)
+        awaited(once.ended)
         raise
     finally:
         once.signal(signal.SIGKILL)
@@ -114,7 +117,7 @@ def _passes_alone(lane: Lane, what: str) -> bool:
 
 
 def _last(lane: Lane) -> str:
-    said = lane.output[-1].strip(" =\n") if lane.output else "it said nothing"
+    said = (lane.output or ["it said nothing"])[-1].strip(" =\n")
     return f"ended with {lane.code}: {said} ({lane.cpu:.0f} s of CPU)"
 
 
@@ -123,11 +126,11 @@ def interrupt(*_: object) -> None:
 
 
 def _break_off(started: list[Lane]) -> None:
-    """As Ctrl-C does in each lane; a second interrupt, or a minute without an end, kills."""
+    """As Ctrl-C does in each lane; a second interrupt, or a minute without an end, as ``until`` counts, kills."""
     try:
         for lane in started:
             lane.interrupt()
-        wait(lambda: all(lane.process is None or lane.ended() for lane in started), 60)
+        awaited(lambda: all(lane.process is None or lane.ended() for lane in started))
     except KeyboardInterrupt:
         pass
     for lane in started:
@@ -186,7 +189,7 @@ def _excused(lane: Lane, unsteady: Unsteady) -> bool:
 
 def clean_up() -> list[str]:
     """Ends what this run has left behind, and says what that was."""
-    wait(lambda: not _ours(), 60)
+    awaited(lambda: not _ours())
     left = _ours()
     for pid in left:
         try:
@@ -208,9 +211,3 @@ def _ours() -> dict[int, str]:
         except OSError:
             continue
     return {pid: line for pid, line in found.items() if line}
-
-
-def wait(condition: Callable[[], bool], seconds: float) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.1)

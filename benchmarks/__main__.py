@@ -12,6 +12,7 @@ from pathlib import Path
 
 from benchmarks.faults import measure as faults
 from benchmarks.files import hdfs, s3
+from benchmarks.growth import measure as growth
 from benchmarks.jobs import code_dir, kubernetes, rates, starts
 from benchmarks.limits import measure as limits
 from benchmarks.packing import measure as packing
@@ -29,7 +30,7 @@ from tests.bed.docker_bed import Bed, BedNode
 # share one portal and one node, and leave no job behind that runs.
 ALONE: dict[str, Callable[[Report], None]] = {
     "passes": scheduler.passes,
-    "growth": scheduler.growth,
+    "growth": growth.measure,
     "questions": scheduler.questions,
     "watch": scheduler.watch,
     "inside.sampling": sampling.measure,

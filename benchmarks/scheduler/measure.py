@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 from benchmarks.processes import alone
 from benchmarks.report import Report
 from benchmarks.sizes import size
 
 NODES = size(1_000, 4)
-GROWING = size((100, 1_000, 10_000), (2, 4))  # nodes
-MANY = size(4, 2)  # worlds; growth plays the last
+MANY = size(4, 2)  # worlds
 
 WORLDS = {
     "different": "each of another shape",
@@ -23,24 +20,6 @@ WORLDS = {
 def passes(report: Report) -> None:
     for which in [*WORLDS][:MANY]:
         _tell_passes(report, which, alone("benchmarks.scheduler.passes", which, str(NODES)))
-
-
-def growth(report: Report) -> None:
-    """The same with a tenth and with ten times of all: ten times the nodes and jobs cost ten times the CPU at most."""
-    report.title("Passes of 8 virtual clusters with everything on, as nodes and jobs grow")
-    found = {nodes: alone("benchmarks.scheduler.passes", "teams", str(nodes)) for nodes in GROWING}
-    for name, what in (("pass in which nothing changes", "idle_cpu_ms"), ("the same, turns anew", "anew_cpu_ms")):
-        ms = [found[nodes][what] for nodes in GROWING]
-        steps = [after / before for before, after in pairwise(ms)]
-        beside = "; ".join(f"{nodes:,} nodes {each:.0f} ms" for nodes, each in zip(GROWING, ms, strict=True))
-        told = ", ".join(f"{each:.1f}" for each in steps)
-        report.add(name, f"x {told}", beside, "<= 10 x", max(steps) <= 10)
-    largest = found[GROWING[-1]]
-    idle, first, filled = largest["idle_cpu_ms"], largest["first_ms"] / 1000, largest["filled_s"]
-    beside = f"{largest['nodes']:,} nodes, {largest['waiting']:,} jobs wait, {largest['tasks_running']:,} tasks run"
-    report.add("pass in which nothing changes", f"{idle:.0f} ms of CPU", beside, "<= 20 ms", idle <= 20)
-    report.add("first pass of a new process", f"{first:.1f} s", "reads every job once", "<= 20 s", first <= 20)
-    report.add("until it is full", f"{filled:.0f} s", f"{largest['placed']:,} tasks placed", "<= 180 s", filled <= 180)
 
 
 def questions(report: Report) -> None:

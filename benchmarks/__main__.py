@@ -29,6 +29,7 @@ from tests.bed.docker_bed import Bed, BedNode
 # Both in the order in which they run. Those of the first table make what they need themselves; those of the second
 # share one portal and one node, and leave no job behind that runs.
 ALONE: dict[str, Callable[[Report], None]] = {
+    "machine": api_requests.machine,
     "passes": scheduler.passes,
     "growth": growth.measure,
     "questions": scheduler.questions,
@@ -60,7 +61,21 @@ ON_ONE_NODE: dict[str, Callable[[Report, Portal, BedNode], None]] = {
     "serving": api_requests.measure,
 }
 PARTS = (*ALONE, *ON_ONE_NODE)
-USUAL = ("starts", "rates", "idle", "command", "pages", "serving", "passes", "watch", "files", "code", "slow")
+USUAL = (
+    "machine",
+    "starts",
+    "rates",
+    "idle",
+    "queue",
+    "command",
+    "pages",
+    "serving",
+    "passes",
+    "watch",
+    "files",
+    "code",
+    "slow",
+)
 GROUPS = {"inside": tuple(name for name in PARTS if name.startswith("inside."))}  # a name for several
 NEEDS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys((*ON_ONE_NODE, "faults"), ("docker",)),

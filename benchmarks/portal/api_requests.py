@@ -29,6 +29,7 @@ CLIENTS = size(4, 1)
 WARM_UP, SECONDS = size((0.5, 5.0), (0.0, 0.2))  # of each route
 # Milliseconds of CPU that a request may take in the web process.
 MOST = {"job list, first 50": 0.6, "job detail": 0.6, "changed job detail": 1.5, "submit": 4.0, "healthz": 0.5}
+AT_FIRST = 0.28  # milliseconds of CPU for the bare view on the machine for which the targets of CPU were set
 JSON = {"Content-Type": "application/json"}
 
 
@@ -49,6 +50,16 @@ class Served:
     per_second: float
     times: list[float]
     cpu: float
+
+
+def machine(report: Report) -> None:
+    """How much CPU this machine takes for the same: figures of CPU on two machines are compared by it."""
+    with _server("bare_django") as bare:
+        served = _serve(*bare, {}, Asked("GET", CONSTANT))
+    took = 1000 * served.cpu
+    report.title("This machine")
+    beside = f"{took / AT_FIRST:.1f} x that of the machine for which targets of CPU were set"
+    report.add("a bare Django view that returns a constant", f"{took:.2f} ms of CPU", beside)
 
 
 def measure(report: Report, portal: Portal, _: BedNode) -> None:

@@ -10,6 +10,7 @@ import pytest
 from base.wakes.lease import PATIENCE
 from benchmarks import __main__ as program
 from benchmarks.faults import stage
+from benchmarks.growth.measure import FLOOR, exponent
 from benchmarks.report import Report
 
 
@@ -41,3 +42,17 @@ def test_only_what_breaks_is_a_failure_and_the_rest_still_runs(
 
 def test_the_table_of_faults_names_the_lease_that_there_is() -> None:
     assert PATIENCE.total_seconds() == stage.LEASE
+
+
+@pytest.mark.parametrize(
+    ("costs", "told"),
+    [
+        ((1.0, 1.0, 1.0), 0),
+        ((1.0, 10.0, 100.0), 1),
+        ((1.0, 10.0, 1000.0), 2),  # the step from which on it is quadratic
+        ((1.0, 100.0, 100.0), 2),
+        ((FLOOR / 1000, FLOOR / 10, FLOOR), 0),  # too little to be measured
+    ],
+)
+def test_growth_is_the_exponent_of_the_steepest_step(costs: tuple[float, ...], told: float) -> None:
+    assert exponent((10, 100, 1000), list(costs)) == pytest.approx(told)

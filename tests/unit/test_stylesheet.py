@@ -7,7 +7,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from portal.shared.look.static_files import SECTIONS
+import pytest
+from django.contrib.staticfiles.storage import ManifestFilesMixin
+
+from portal.shared.look.static_files import SECTIONS, Storage
 
 ROOT = Path(__file__).resolve().parents[2]
 # Names that no file has: what a program asked for in its log (jobs.logs.colours), those of CodeMirror and uPlot, and
@@ -55,3 +58,14 @@ def words_in_code(wanted: set[str]) -> Iterator[str]:
 
 def rules(css: str) -> list[str]:
     return re.findall(r"([^{}]+)\{[^{}]*\}", re.sub(r"/\*.*?\*/", "", css, flags=re.DOTALL))
+
+
+def test_the_address_of_a_file_is_looked_up_once_until_files_are_collected_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(ManifestFilesMixin, "url", lambda storage, name, force: asked.append(name) or f"/{len(asked)}")
+    storage = Storage()
+    assert [storage.url("a.svg"), storage.url("b.svg"), storage.url("a.svg")] == ["/1", "/2", "/1"]
+    assert list(storage.post_process({}, dry_run=True)) == []
+    assert [storage.url("a.svg"), storage.url("a.svg")] == ["/3", "/3"]

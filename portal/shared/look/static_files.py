@@ -4,7 +4,9 @@ time."""
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 from django.core.management import call_command
@@ -22,6 +24,21 @@ class Storage(CompressedManifestStaticFilesStorage):
 
     support_js_module_import_aggregation = True
     max_post_process_passes = 30  # a pass for each script between a page's first and the last that it needs
+
+    def __init__(self, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self._urls: dict[str, str] = {}
+
+    def url(self, name: str, force: bool = False) -> str:
+        """Looked up once: a table asks for the sprite of its icons in each row."""
+        if name not in self._urls:
+            self._urls[name] = super().url(name, force)
+        return self._urls[name]
+
+    def post_process(self, *given: Any, **more: Any) -> Iterator[Any]:
+        """Other files have other digests."""
+        yield from super().post_process(*given, **more)
+        self._urls.clear()
 
 
 def collect() -> bool:

@@ -241,7 +241,10 @@ def query(context: Mapping[str, Any], **changes: object) -> str:
 
 def absolute(moment: datetime) -> str:
     """Return ``Fri 20 Nov 2026, 11:02:10 (UTC+8)``."""
-    local = timezone.localtime(moment)
+    return _absolute(timezone.localtime(moment))
+
+
+def _absolute(local: datetime) -> str:
     return f"{local:%a} {local.day} {local:%b %Y, %H:%M:%S} ({words.zone(local)})"
 
 
@@ -251,9 +254,10 @@ def _date(moment: datetime) -> SafeString:
 
 
 def _time(moment: datetime, shown: str, *, mark: str = "", before: str = "") -> SafeString:
-    data = format_html(' {}="{}"', mark, int(moment.timestamp() * 1000)) if mark else ""
-    iso = timezone.localtime(moment).isoformat(timespec="seconds")
-    return format_html('<time{} datetime="{}" title="{}{}">{}</time>', data, iso, before, absolute(moment), shown)
+    local = timezone.localtime(moment)
+    data = SafeString(f' {mark}="{int(moment.timestamp() * 1000)}"' if mark else "")
+    iso, title = local.isoformat(timespec="seconds"), before + _absolute(local)
+    return format_html('<time{} datetime="{}" title="{}">{}</time>', data, iso, title, shown)
 
 
 @lru_cache(maxsize=1024)

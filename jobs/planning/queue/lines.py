@@ -209,9 +209,14 @@ class VcQueue(Generic[JobT]):
         if self.has_caps:
             add(self._user(job.username), {"gpu": amount.get("gpu", 0), "jobs": 1})
 
-    def was_overdue(self, job: JobT) -> bool:
-        """Whether it comes, or came, before shares as it had waited for too long. Asked of jobs that are ``ahead``."""
-        return self._before is not None and job.id in self._before.overdue
+    def came_later(self, job: JobT) -> list[bool]:
+        """Of those ahead of it, all that are that only because their user has a smaller share, or as they had waited
+        for too long: whether it is that."""
+        if self._before is None:  # they are of one user
+            return []
+        self.ahead(job)  # so far their order is known then
+        assert self._places is not None
+        return [other.id in self._before.overdue for other in self._places.came_later(job)]
 
     def capped(self, job: JobT, wants: Amount) -> list[str]:
         """Return in what the cap of its user is in the way: "gpu", "jobs". The user's next jobs wait behind it."""

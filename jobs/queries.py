@@ -90,6 +90,12 @@ def list_jobs(which: JobFilter = JobFilter(), sort: str = "newest") -> QuerySet[
     return rows
 
 
+def read_jobs(rows: QuerySet[Job, dict[str, Any]], most: int) -> list[dict[str, Any]]:
+    """The first rows of a ``list_jobs``: the same as its slice, with less work."""
+    first = values_of(rows.values_list(*LIST_FIELDS)[:most])
+    return [dict(zip(LIST_FIELDS, values, strict=True)) for values in first]
+
+
 def with_exit(rows: QuerySet[Job, dict[str, Any]]) -> QuerySet[Job, dict[str, Any]]:
     """The rows with ``exit``: how their last attempt ended, null where it has not."""
     last = Attempt.objects.filter(job=OuterRef("id"), number=OuterRef("attempt_number"))

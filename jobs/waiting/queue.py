@@ -88,11 +88,13 @@ class RecentQueue:
     answers: dict[object, Any] = field(default_factory=dict)
     took: float = 0.0
     cost: float = 0.0
+    ids: frozenset[int] = field(init=False)  # of all that wait
     _round: Iterator[Turn[WaitingJob]] = field(init=False)
     _found: dict[int, Turn[WaitingJob]] = field(default_factory=dict)
     _asking: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
+        self.ids = frozenset([job.id for job in self.waiting])
         self._round = turns(self.waiting, self.scene)
 
     @property
@@ -128,7 +130,7 @@ def turns_of(ids: Collection[int]) -> dict[int, Turn[WaitingJob]]:
 def turn_now(id: int) -> Turn[WaitingJob] | None:
     """The turn of this job, of which the last look is not too old to know."""
     global _recent
-    if not any(job.id == id for job in recent_queue().waiting):
+    if id not in recent_queue().ids:
         _recent = None
     return turns_of([id]).get(id)
 

@@ -112,10 +112,7 @@ def earlier(job: Job) -> Streak | None:
 
 
 def _ahead(turn: Turn[WaitingJob]) -> list[Ahead]:
-    first = [ahead.id for ahead in turn.ahead[:MOST_AHEAD]]
-    names = Job.objects.filter(id__in=first).values_list("id", "username", "name") if first else ()
-    full = {id: f"{username}~{name}" for id, username, name in names}
-    return [{"name": full[id]} for id in first if id in full]
+    return [{"name": f"{job.username}~{job.name}"} for job in turn.ahead[:MOST_AHEAD]]
 
 
 def _summary(blockers: list[Blocker]) -> str:

@@ -141,13 +141,13 @@ def page_of(query: ListQuery, viewer: Viewer) -> tuple[list[JobRow], bool, bool]
     order = queries.order_of(query.sort)
     if cursor := query.after:
         back = tuple(name.removeprefix("-") if name.startswith("-") else f"-{name}" for name in order)
-        page = list(_behind(jobs, cursor, back).order_by(*back)[: query.limit + 1])
+        page = queries.read_jobs(_behind(jobs, cursor, back).order_by(*back), query.limit + 1)
         newer, older = len(page) > query.limit, True
         page = page[: query.limit][::-1]
     else:
         if cursor := query.before:
             jobs = _behind(jobs, cursor, order)
-        page = list(jobs[: query.limit + 1])
+        page = queries.read_jobs(jobs, query.limit + 1)
         newer, older = bool(query.before), len(page) > query.limit
         page = page[: query.limit]
     return _lines(page, query.which, viewer), newer, older
@@ -163,7 +163,7 @@ def _behind(jobs: _Jobs, cursor: PageCursor, order: tuple[str, ...]) -> _Jobs:
 
 def rows_by_id(ids: list[int], which: JobFilter, viewer: Viewer) -> list[JobRow]:
     """The rows of these jobs of a list as they are now, for the live stream."""
-    return _lines(list(queries.list_jobs().filter(id__in=ids)), which, viewer)
+    return _lines(queries.read_jobs(queries.list_jobs().filter(id__in=ids), len(ids)), which, viewer)
 
 
 def _lines(jobs: list[dict[str, Any]], which: JobFilter, viewer: Viewer) -> list[JobRow]:

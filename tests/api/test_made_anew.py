@@ -64,6 +64,47 @@ def test_the_detail_of_another_job_is_the_one_that_the_view_gives(
     assert client.get(TWO, headers={**asked["headers"], "If-None-Match": made["ETag"]}).status_code == 304
 
 
+@pytest.mark.parametrize("accepts", ["identity", "gzip"])
+def test_the_detail_of_a_job_that_waits_has_no_etag_and_is_made_anew_each_time(
+    api: Api, alice: User, passed: list[str], accepts: str
+) -> None:
+    for name in ("one", "two"):
+        submitted(alice, name)
+    asked: Any = {"headers": {"Accept-Encoding": accepts}}
+    api(alice).get(ONE, **asked)
+    made = api(alice).get(TWO, **asked)
+    assert passed == [ONE]
+    Job.objects.filter(name="two").update(user_retries=7)
+    unpacked = gzip.decompress if accepts == "gzip" else bytes
+    assert json.loads(unpacked(api(alice).get(TWO, **asked).content))["jobStatus"]["retries"] == 7
+    assert passed == [ONE] and "ETag" not in made
+    Job.objects.filter(name="two").update(user_retries=0)
+    repeated.forget()
+    by_view = api(alice).get(TWO, **asked)
+    assert passed == [ONE, TWO] and unpacked(by_view.content) == unpacked(made.content)
+    same = [{**answer.headers, "Content-Length": ""} for answer in (made, by_view)]
+    assert same[0] == same[1] and int(made["Content-Length"]) == len(made.content)
+
+
+def test_a_job_that_waits_again_is_not_answered_as_before(api: Api, alice: User, passed: list[str]) -> None:
+    client = two_ended(api, alice)
+    tag = client.get(TWO)["ETag"]
+    Job.objects.filter(name="two").update(state="WAITING")
+    again = api(alice).get(TWO, headers={"If-None-Match": tag})
+    assert (again.status_code, again.json()["jobStatus"]["state"], passed) == (200, "WAITING", [ONE])
+
+
+def test_a_job_that_waits_is_not_told_to_who_may_not_read_it(api: Api, alice: User, settings: Any) -> None:
+    submitted(alice, "one")
+    assert api(alice).get(ONE).json()["jobStatus"]["waitingReason"]
+    settings.JOB_PRIVACY = "owner"
+    assert api(User.objects.create(username="ben")).get(ONE).json()["jobStatus"]["waitingReason"] is None
+    settings.ANONYMOUS_READ = "none"
+    assert api(None).get(ONE).status_code == 401
+    assert api(None).get(ONE.replace("one", "none")).status_code == 401
+    assert api(alice).get(ONE.replace("one", "none")).status_code == 404
+
+
 def test_a_job_that_has_changed_is_made_anew(api: Api, alice: User, passed: list[str]) -> None:
     two_ended(api, alice)
     first = api(alice).get(TWO)
@@ -95,13 +136,10 @@ def test_who_may_not_read_it_gets_no_other_detail_either(api: Api, alice: User, 
 
 def test_what_is_not_like_the_others_is_left_to_the_view(api: Api, alice: User, passed: list[str]) -> None:
     two_ended(api, alice)
-    waits = submitted(alice, "waits")
-    answer = api(alice).get("/api/v1/user/alice/jobs/waits")
-    assert answer.json()["jobStatus"]["state"] == waits.state == "WAITING" and "ETag" not in answer
     assert api(alice).get("/api/v1/user/alice/jobs/none").status_code == 404
     pretty = api(alice).get(TWO, headers={"Accept": "application/json; indent=2"})
     assert pretty.content.startswith(b'{\n  "name"')
     assert api(alice).get(TWO, headers={"Cookie": "zone=UTC"}).json() == json.loads(pretty.content)
-    assert [path.rpartition("/")[2] for path in passed] == ["one", "waits", "none", "two", "two"]
+    assert [path.rpartition("/")[2] for path in passed] == ["one", "none", "two", "two"]
     again = api(alice).get(ONE, headers={"Accept": "application/json; indent=2"})
     assert again.content.startswith(b'{\n  "name"')

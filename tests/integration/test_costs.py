@@ -175,6 +175,17 @@ def test_requests(costs: Callable[..., None], asks: Asks) -> None:
     costs("POST a job", asks.submit())
 
 
+def test_requests_about_a_queue(costs: Callable[..., None], alice: User) -> None:
+    make_job("alice", "holds", state="RUNNING", gpus=1, node=make_node(gpus=1))
+    for number in range(60):
+        make_job("alice", f"job-{number}", gpus=1)
+    asks = Asks(alice)
+    costs("GET a waiting job", asks.get("/api/v1/user/alice/jobs/job-50"))
+    costs("GET why a job waits", asks.get("/api/v1/user/alice/jobs/job-50/why"))
+    asks.make = RequestFactory()  # a guest's
+    costs("page with the list of waiting jobs", asks.get("/jobs"))
+
+
 def test_pages(costs: Callable[..., None], asks: Asks) -> None:
     asks.make = RequestFactory()  # a guest's
     costs("page of a job", asks.get("/jobs/alice/job-7"))

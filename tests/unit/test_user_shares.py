@@ -305,6 +305,42 @@ def test_lines_that_are_kept_are_those_made_anew(chance: Random, steps: int) -> 
         assert sum(len(line) for of in kept.of_vc.values() for line in of.values()) + len(kept.ending) == len(waiting)
 
 
+@given(chance=st.randoms(use_true_random=False))
+def test_who_came_later_is_told_of_all_that_are_ahead(chance: Random) -> None:
+    """Whatever their users, priorities and ages: as each of those ahead says if it is asked."""
+    made = play(1)
+    made.past = {("u", "a"): UsedLately(9, 9, 9, NOW - timedelta(days=1)), ("v", "a"): UsedLately(3, 3, 3, NOW)}
+    values: list[dict[str, object]] = [{}, {"priority": 1}, {"keeps_turn": True}, {"place_of": "w"}]
+    ages = [since_text(NOW - timedelta(hours=hours)) for hours in range(12)]
+    waiting = [job(at, chance.choice("uvw"), since=chance.choice(ages), **chance.choice(values)) for at in range(20)]
+    for turn in turns(waiting, made.scene()):
+        one, line = turn.job, turn.queue.lines["a"]
+        ahead = [
+            other
+            for other in line.ahead(one)
+            if (other.priority, other.keeps_turn) == (one.priority, False)
+            and other.share_of != one.share_of
+            and (other.since, other.id) > (one.since, one.id)
+        ]
+        overdue = line._before.overdue if line._before else set()
+        assert Counter(line.came_later(one)) == Counter(other.id in overdue for other in ahead)
+
+
+def test_a_reason_costs_no_more_where_a_thousand_jobs_are_ahead() -> None:
+    def calls_for(number: int) -> int:
+        made = play(1)
+        made.waiting = [job(0, "cay")]
+        made.step()
+        waiting = many("ben", number, 1) + many("ann", number, 50_000)
+        last = {turn.job.id: turn for turn in turns(waiting, made.scene())}[49_999 + number]
+        last.queue.ahead(last.job)
+        profile = cProfile.Profile()
+        profile.runcall(lambda: last.blockers)
+        return int(pstats.Stats(profile).total_calls)  # type: ignore[attr-defined]
+
+    assert calls_for(1_000) <= calls_for(100) + 20
+
+
 def fresh(play: Play, at: int, number: int, **values: object) -> None:
     """So many users come who have used nothing yet, each with a job."""
     for each in range(number):

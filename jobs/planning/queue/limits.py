@@ -68,16 +68,10 @@ def rules(turn: WaitingTurn[JobT]) -> list[Blocker]:
         has_reservation = any(other.job.id == turn.behind.id for other in queue.reservations)
         waits = None if has_reservation else turn.behind
         ahead, is_eldest = turn.ahead, queue.eldest == turn.behind.id
-        later = [queue.lines[vc].was_overdue(other) for other in ahead if came_later(other, job)]
+        later = queue.lines[vc].came_later(job)
         told = sentences.queue(len(ahead), vc, waits, is_eldest, later.count(False), later.count(True))
         blockers.append(told)
     return blockers
-
-
-def came_later(other: JobT, job: JobT) -> bool:
-    """Whether the other one, which is ahead, is that only because its user has a smaller share, or it is overdue."""
-    is_alike = other.priority == job.priority and not other.keeps_turn and other.share_of != job.share_of
-    return is_alike and (other.since, other.id) > (job.since, job.id)
 
 
 def ceiling(job: JobT, what: Sequence[str], asked_queue: Queue[JobT], before: JobT | None) -> Blocker:

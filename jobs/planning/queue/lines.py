@@ -59,7 +59,6 @@ class VcQueue(Generic[JobT]):
         self.lines = self._lines(lines) if len(users_of(lines)) > 1 else None
         self.jobs = [] if self.lines else in_one(lines)
         self._before = self.lines and self.lines.copy(self.lines.shares.copy())  # as it is before the first turn
-        self._places: PlacesInLine[JobT] | None = None
         self.has_caps = quota.user_gpus is not None or quota.user_jobs is not None
         self.has_limits = bool(quota.ceiling) or self.has_caps
         self.use: dict[str, float] = dict(queue.scene.use.get(vc, {}))
@@ -77,9 +76,7 @@ class VcQueue(Generic[JobT]):
         self.at_ceiling: dict[str, JobT] = {}  # by resource: who waits there for the ceiling
         self.below_at: dict[int, datetime | None] = {}  # by the job that waits for it: when that one likely gets below
         self.kept_below: Amount = {}  # what the first blocked job takes: with that the others stay below the ceiling
-        self.behind_ceiling: set[int] = (
-            set()
-        )  # shapes that would be below the ceiling, and only wait behind another job
+        self.behind_ceiling: set[int] = set()  # shapes that would be below it, and only wait behind another job
         self.limited: set[int] = set()  # shapes that the ceiling is in the way of, whatever starts in this round
         # (shape, user): those that no limit is in the way of as things are, and those at a cap whatever starts
         self.unlimited: set[tuple[int, str]] = set()
@@ -106,9 +103,11 @@ class VcQueue(Generic[JobT]):
 
     def ahead(self, job: JobT) -> Sequence[JobT]:
         """The jobs before it; where they are of several users, as they start if each gets what it asks for."""
-        if self._places is None:
-            self._places = PlacesInLine(self.order())
         return self._places.ahead(job)
+
+    @cached_property
+    def _places(self) -> PlacesInLine[JobT]:
+        return PlacesInLine(self.order())
 
     def order(self) -> Iterable[JobT]:
         """All its jobs in that order, before the first has had its turn."""
@@ -209,9 +208,10 @@ class VcQueue(Generic[JobT]):
         if self.has_caps:
             add(self._user(job.username), {"gpu": amount.get("gpu", 0), "jobs": 1})
 
-    def was_overdue(self, job: JobT) -> bool:
-        """Whether it comes, or came, before shares as it had waited for too long. Asked of jobs that are ``ahead``."""
-        return self._before is not None and job.id in self._before.overdue
+    def came_later(self, job: JobT) -> list[bool]:
+        """Of those ahead, all that came later: whether as they had waited for too long, or have a smaller share."""
+        overdue = self._before.overdue if self._before else set[int]()  # else they are of one user, and none did
+        return [other.id in overdue for other in self._places.came_later(job)]
 
     def capped(self, job: JobT, wants: Amount) -> list[str]:
         """Return in what the cap of its user is in the way: "gpu", "jobs". The user's next jobs wait behind it."""

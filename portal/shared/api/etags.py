@@ -34,8 +34,8 @@ def answer(request: Request, version: Version, *, keep: bool = True) -> HttpResp
     made["Cache-Control"] = "no-cache"
     if etag:
         made["ETag"] = etag
-        if keep:
-            repeated.as_long_as(request._request, scoped(needed(request), version))
+    if keep:
+        repeated.as_long_as(request._request, scoped(needed(request), version))
     return made
 
 

@@ -33,9 +33,9 @@ from portal.shared.requests import PageRequest
 class Version:
     """How it is known whether an answer is still right. ``query``: SQL, with its values, of a text that is another one
     whenever the database would give another answer; empty or without a row where nothing says so. ``etag``: of the
-    answer to this viewer, by that text; empty for one that has none. It must hang on all that the answer does, also on
-    what the viewer may see, and on nothing that changes while the process runs, as it is remembered. It may raise
-    LongshoreError where this viewer gets no answer."""
+    answer to this viewer, by that text; empty for one that has none, and is made anew each time. It must hang on all
+    that the answer does, also on what the viewer may see, and on nothing that changes while the process runs, as it is
+    remembered. It may raise LongshoreError where this viewer gets no answer."""
 
     query: str
     values: tuple[str, ...]
@@ -195,10 +195,8 @@ def _repeated(environ: dict[str, Any], key: _Key, version: Version) -> _Raw | No
     is_same = unchanged(request, etag) is not None
     known = _kept.get((*key, etag))
     if known is None or (known.body is None and not is_same):
-        if not etag:
-            return None
         known = _made(key, etag, version, None if is_same else viewer())
-    if len(known.body or b"") <= _LONGEST:
+    if etag and len(known.body or b"") <= _LONGEST:
         _use(_kept, (*key, etag), known)
     headers = [*known.headers, ("WWW-Authenticate", SAYS_INVALID)] if INVALID in environ else known.headers
     if not is_same:
@@ -210,14 +208,15 @@ def _repeated(environ: dict[str, Any], key: _Key, version: Version) -> _Raw | No
 def _made(key: _Key, etag: str, version: Version, viewer: Viewer | None) -> _Kept:
     """The answer to the viewer, or to one who has its body: None. Raises LookupError where the view has to make it."""
     manner = _manners[_in_manner(key)]
+    headers = [*manner.headers, ("ETag", etag)] if etag else manner.headers
     if viewer is None:
-        return _Kept([*manner.headers, ("ETag", etag)], None)
+        return _Kept(headers, None)
     values = version.make(viewer)
     if isinstance(values, HttpResponseBase) or len(body := long_json(values)) < _SHORT:
         raise LookupError
     if manner.is_compressed:
         body = compress_string(body, max_random_bytes=GZipMiddleware.max_random_bytes)
-    return _Kept([*manner.headers, ("ETag", etag), ("Content-Length", str(len(body)))], body)
+    return _Kept([*headers, ("Content-Length", str(len(body)))], body)
 
 
 def _etag(environ: dict[str, Any], key: _Key, version: Version) -> tuple[str, Callable[[], Viewer]]:
@@ -247,6 +246,8 @@ def _keep(key: _Key, said: dict[str, Any], response: HttpResponseBase) -> None:
         if "Content-Encoding" not in response and response.status_code == 200:
             _use(_bodies, key, ([pair for pair in headers if pair[0] != "Content-Length"], said[_BODY]))
         return
+    if "ETag" not in response:
+        return
     _use(_versions, key, said[_VERSION])
     of_etag = (*key, response["ETag"])
     if response.status_code == 200:
@@ -257,7 +258,7 @@ def _keep(key: _Key, said: dict[str, Any], response: HttpResponseBase) -> None:
 
 def _learn(key: _Key, request: HttpRequest, response: HttpResponseBase) -> None:
     """Note in which manner it answers, but for JSON that is indented."""
-    if response.status_code != 200 or response.cookies or "ETag" not in response or "indent" in key[4]:
+    if response.status_code != 200 or response.cookies or _VERSION not in request.META or "indent" in key[4]:
         return
     is_compressed = "Content-Encoding" in response
     if is_compressed or (isinstance(response, HttpResponse) and len(response.content) >= _SHORT):

@@ -44,7 +44,7 @@ class Named:
         return job_url(self.username, self.name)
 
 
-class JobRow(Named):
+class JobRow:
     """One line. ``state`` is the one that pages show, STOPPING included. The column Time is the time from ``start`` to
     ``end``: how long it has waited, runs, or ran."""
 
@@ -55,6 +55,7 @@ class JobRow(Named):
         before, (says, is_idle) = known.before.get(job["id"]), known.use.get(job["id"], ("", False))
         is_live = job["state"] in queries.LIVE
         self.id, self.username, self.name, self.vc = job["id"], job["username"], job["name"], job["vc"]
+        self.full_name, self.url = f"{self.username}/{self.name}", job_url(self.username, self.name)
         self.state = shown_state(job["state"], job["execution"])
         self.counts = known.counts.get(attempt, {})  # tasks of the current attempt by state
         self.gpus = gpu_text(job["total_gpus"], job["gpu_type"])  # "8 × A100"

@@ -30,7 +30,7 @@ class Storage(CompressedManifestStaticFilesStorage):
         self._urls: dict[str, str] = {}
 
     def url(self, name: str, force: bool = False) -> str:
-        """Looked up once: a table asks for the sprite of its icons in each row."""
+        """Looked up once: each page has twenty of them, and takes a tenth of a millisecond for one."""
         if name not in self._urls:
             self._urls[name] = super().url(name, force)
         return self._urls[name]

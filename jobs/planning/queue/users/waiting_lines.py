@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heapreplace
 from operator import attrgetter
@@ -228,10 +228,25 @@ class PlacesInLine(Generic[JobT]):
     def __init__(self, order: Iterable[JobT]) -> None:
         self._order, self._known = iter(order), list[JobT]()
         self._places: dict[int, int] = {}
+        # By priority and user, of the jobs that do not keep their turn, which are in the order of their age: the ages,
+        # and where they are.
+        self._by_user: dict[int, dict[str, tuple[list[tuple[str, int]], list[int]]]] = {}
 
     def ahead(self, job: JobT) -> Sequence[JobT]:
         while job.id not in self._places:
-            other = next(self._order)
-            self._places[other.id] = len(self._known)
-            self._known.append(other)
+            self._learn(next(self._order))
         return self._known[: self._places[job.id]]
+
+    def came_later(self, job: JobT) -> Iterator[JobT]:
+        """Of those ahead, all that are that only because their user has a smaller share, or they are overdue."""
+        at, age = len(self.ahead(job)), BY_AGE(job)
+        for ages, places in self._by_user.get(job.priority, {}).values():
+            yield from (self._known[place] for place in places[bisect_right(ages, age) : bisect_left(places, at)])
+
+    def _learn(self, job: JobT) -> None:
+        place = self._places[job.id] = len(self._known)
+        self._known.append(job)
+        if not job.keeps_turn:
+            ages, places = self._by_user.setdefault(job.priority, {}).setdefault(job.share_of, ([], []))
+            ages.append(BY_AGE(job))
+            places.append(place)

@@ -44,13 +44,13 @@ def item(values: Mapping[Any, Any], name: Any) -> Any:
 
 @register.simple_tag
 def icon(name: str, css: str = "") -> SafeString:
-    return _icon(name, css, static("vendor/icons.svg"))
+    return _icon(name, css)
 
 
 @register.simple_tag
 def state(name: str, *, pill: bool = False, text: str = "") -> SafeString:
     """A state as icon, word and colour (the table is base.core.words.STATES)."""
-    return _state(name, pill, text, static("vendor/icons.svg"))
+    return _state(name, pill, text)
 
 
 @register.simple_tag
@@ -114,6 +114,12 @@ def log_links(url: str, task: str, attempt: int) -> SafeString:
 @register.simple_tag
 def taskbar(counts: Mapping[str, int], text: str = "") -> SafeString:
     """A bar of task states with its words: ``11 of 16 done``."""
+    return _taskbar(tuple(counts.items()), text)
+
+
+@lru_cache(maxsize=256)
+def _taskbar(of_states: tuple[tuple[str, int], ...], text: str) -> SafeString:
+    counts = dict(of_states)
     total = sum(counts.values()) or 1
     said = text or task_words(counts)
     order = ("SUCCEEDED", "FAILED", "RUNNING", "STARTING", "STOPPING", "STOPPED", "WAITING")
@@ -141,7 +147,7 @@ def clock(moment: datetime | None) -> SafeString | str:
     local = timezone.localtime(moment)
     today = timezone.localdate()
     shown = f"{local:%H:%M:%S}" if local.date() == today else f"{local.day} {local:%b %H:%M:%S}"
-    return _time(moment, shown)
+    return _time(local, shown)
 
 
 @register.simple_tag
@@ -152,7 +158,7 @@ def ago(moment: datetime | None) -> SafeString | str:
     seconds = (timezone.now() - moment).total_seconds()
     if seconds > 7 * 86400:
         return _date(moment)
-    return _time(moment, words.ago(seconds), mark="data-ago")
+    return _time(timezone.localtime(moment), words.ago(seconds), mark="data-ago")
 
 
 @register.simple_tag
@@ -163,7 +169,7 @@ def until(moment: datetime) -> SafeString:
         return _date(moment)
     half = next((size / 2 for size in (86400, 3600, 60) if seconds >= size), 0)
     shown = f"in {words.ago(max(5, seconds + half)).removesuffix(' ago')}" if seconds >= 1 else "now"
-    return _time(moment, shown, mark="data-until")
+    return _time(timezone.localtime(moment), shown, mark="data-until")
 
 
 @register.simple_tag
@@ -172,7 +178,7 @@ def day(moment: datetime) -> SafeString:
     local, today = timezone.localtime(moment), timezone.localdate()
     days = (today - local.date()).days
     shown = f"{local:%H:%M}" if not days else f"{local:%a %H:%M}" if 0 < days < 7 else f"{local.day} {local:%b}"
-    return _time(moment, shown)
+    return _time(local, shown)
 
 
 @register.simple_tag
@@ -188,7 +194,7 @@ def since(moment: datetime | None) -> SafeString | str:
     if moment is None:
         return words.NOTHING
     seconds = (timezone.now() - moment).total_seconds()
-    return _time(moment, words.duration(seconds), mark="data-since", before="Since ")
+    return _time(timezone.localtime(moment), words.duration(seconds), mark="data-since", before="Since ")
 
 
 @register.simple_tag
@@ -199,7 +205,21 @@ def lasted(start: datetime | None, end: datetime | None) -> SafeString | str:
     if end is None:
         return since(start)
     title = f"{absolute(start)} to {timezone.localtime(end):%H:%M:%S}"
-    return format_html('<span title="{}">{}</span>', title, words.duration((end - start).total_seconds()))
+    return SafeString(f'<span title="{title}">{words.duration((end - start).total_seconds())}</span>')
+
+
+@register.simple_tag
+def reason(row: Any) -> SafeString:
+    """What happens to a job (portal.shared.jobs.rows.JobRow), or why it waits."""
+    said = format_html('<span class="ls-warn">{}</span>' if row.is_warned else "{}", row.happening)
+    return format_html("{} {}", said, format_html("Next try {}.", until(row.next_try)) if row.next_try else "")
+
+
+@register.simple_tag
+def happening(row: Any) -> SafeString:
+    """The same behind its place in the queue."""
+    place = format_html('<b class="fw-medium">{}.</b>', row.place) if row.place else ""
+    return format_html("{} {}", place, reason(row))
 
 
 @register.simple_tag
@@ -250,14 +270,15 @@ def _absolute(local: datetime) -> str:
 
 def _date(moment: datetime) -> SafeString:
     local = timezone.localtime(moment)
-    return _time(moment, f"{local.day} {local:%b %Y}")
+    return _time(local, f"{local.day} {local:%b %Y}")
 
 
-def _time(moment: datetime, shown: str, *, mark: str = "", before: str = "") -> SafeString:
-    local = timezone.localtime(moment)
-    data = SafeString(f' {mark}="{int(moment.timestamp() * 1000)}"' if mark else "")
-    iso, title = local.isoformat(timespec="seconds"), before + _absolute(local)
-    return format_html('<time{} datetime="{}" title="{}">{}</time>', data, iso, title, shown)
+def _time(local: datetime, shown: str, *, mark: str = "", before: str = "") -> SafeString:
+    """Nothing of it has a sign that HTML would read: a list draws it some hundred times, and to look at each part takes
+    longer than to write it."""
+    data = f' {mark}="{int(local.timestamp() * 1000)}"' if mark else ""
+    iso, title = local.isoformat(timespec="seconds"), f"{before}{_absolute(local)}"
+    return SafeString(f'<time{data} datetime="{iso}" title="{title}">{shown}</time>')
 
 
 @lru_cache(maxsize=1024)
@@ -266,14 +287,15 @@ def _squares(items: tuple[str, ...]) -> SafeString:
 
 
 @lru_cache(maxsize=256)
-def _icon(name: str, css: str, sprite: str) -> SafeString:
-    classes = f"icon {css}".strip()
+def _icon(name: str, css: str) -> SafeString:
+    """The sprite's name has its digest, which stays as long as the process has its code."""
+    sprite, classes = static("vendor/icons.svg"), f"icon {css}".strip()
     return format_html('<svg class="{}" aria-hidden="true"><use href="{}#{}"/></svg>', classes, sprite, name)
 
 
 @lru_cache(maxsize=256)
-def _state(name: str, pill: bool, text: str, sprite: str) -> SafeString:
+def _state(name: str, pill: bool, text: str) -> SafeString:
     known = words.STATES[name]
-    drawn = _icon(known.icon, "ls-spin" if name == "STARTING" else "", sprite)
+    drawn = _icon(known.icon, "ls-spin" if name == "STARTING" else "")
     css = f"ls-state {known.css}{' pill' if pill else ''}"
     return format_html('<span class="{}">{}{}</span>', css, drawn, text or known.word)

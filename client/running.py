@@ -40,7 +40,7 @@ def uploaded(
         totals = copied(packed, RemotePlace(code, remote), CopyOptions(contents=True, force=True), quiet=tell is None)
         if tell is not None:
             left = f", without {packed.left} that are left out" if packed.left else ""
-            tell(f"{totals.files} files, {totals.size} bytes to store:{code}{left}")
+            tell(f"{totals} to store:{code}{left}")
         with in_our_words():
             if remote.find(_list_of(above)) is None:
                 raise NotCopied("This took more than a day, and the portal removes what is not submitted by then.")

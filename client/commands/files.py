@@ -26,7 +26,7 @@ def cp(source: str, target: str, force: bool, missing: bool, checksum: bool) -> 
 
     options = CopyOptions(force=force or missing or checksum, missing=missing or not force, checksum=checksum)
     done = copy(client().account, source, target, options, quiet=False)
-    say(f"copied {done.files} file{'' if done.files == 1 else 's'}, {done.size} bytes")
+    say(f"copied {done}")
     if done.left_out:
         say(f"left out, as said above: {done.left_out}")
         click.get_current_context().exit(74)

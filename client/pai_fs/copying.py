@@ -18,7 +18,7 @@ from .remote import CONNECTIONS
 from .sending import FileCopy, Worker
 
 LEFT_DAYS = 7  # after which an unfinished copy, to which nothing was added, is removed by the next into its folder
-NAMED = 20  # of what is left out; of more it is said how many
+NAMED = 20  # of what is left out, or not followed; of more it is said how many
 THREADS = CONNECTIONS  # HDFS may take 0.4 s to close a small file
 
 
@@ -44,6 +44,9 @@ class CopyTotals:
     size: int
     left_out: int = 0
 
+    def __str__(self) -> str:
+        return f"{self.files} file{'' if self.files == 1 else 's'}, {self.size} bytes"
+
 
 def copy(source: Location, target: Location, options: CopyOptions, progress: CopyProgress) -> CopyTotals:
     """Like ``cp``: into ``target`` if it is a folder, else under that name. What of a folder cannot be copied is noted
@@ -56,7 +59,7 @@ def copy(source: Location, target: Location, options: CopyOptions, progress: Cop
     progress.begin(total)
     gone = _work(jobs, progress, source, target, folders, Worker(progress, patience, may_replace=options.force))
     went_away = [f"{source.path_of(job.file.name)} (it went while the others were copied)" for job in gone]
-    _tell_left_out(went_away, progress)
+    _tell_of_each("left out", went_away, progress)
     for job in jobs if options.checksum else ():
         if job not in gone and not job.is_same():
             raise CheckFailed(f"{job.there} has not the content of {source.path_of(job.file.name)}.")
@@ -84,15 +87,16 @@ def _planned(source: Location, target: Location, options: CopyOptions) -> tuple[
     return found, folders, jobs
 
 
-def _tell_left_out(told: list[str], progress: CopyProgress) -> None:
+def _tell_of_each(what: str, told: list[str], progress: CopyProgress) -> None:
     for each in told[:NAMED]:
-        progress.note(f"left out: {each}")
+        progress.note(f"{what}: {each}")
     if len(told) > NAMED:
-        progress.note(f"left out: {len(told) - NAMED} more")
+        progress.note(f"{what}: {len(told) - NAMED} more")
 
 
 def _tell(found: FoundFiles, progress: CopyProgress) -> None:
-    _tell_left_out([*found.left_out, *(f"{each} (a link to a folder that it is in)" for each in found.loops)], progress)
+    _tell_of_each("left out", found.left_out, progress)
+    _tell_of_each("not followed", [f"{each} (a link to a folder that it is in)" for each in found.loops], progress)
     if found.links:
         progress.note(f"links that are followed, so that what they lead to is copied: {found.links}")
 

@@ -161,8 +161,7 @@ def _copy(asked: argparse.Namespace, remote: Remote) -> None:
     finally:
         bar.clear()
     seconds = max(time.monotonic() - began, 1e-3)
-    files = "1 file" if done.files == 1 else f"{done.files} files"
-    print(f"copied {files}, {done.size} bytes in {seconds:.2f} s, {done.size / 1e6 / seconds:.1f} MB/s")
+    print(f"copied {done} in {seconds:.2f} s, {done.size / 1e6 / seconds:.1f} MB/s")
     if done.left_out:
         raise LeftOut(f"left out, as said above: {done.left_out}")
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 
 from pydantic import JsonValue
 
@@ -75,15 +76,25 @@ def topology_of(spec: JobSpec, tasks: Sequence[TaskPlace]) -> dict[str, str]:
 
 
 def job_envs(spec: JobSpec) -> dict[str, str]:
-    """The ``jobEnvs`` of the config: strings exactly as written, null as an empty text, anything else as JSON. Names
-    and characters that no environment can hold are refused earlier, by jobs/config/spec.py."""
+    """The ``jobEnvs`` of the config: strings exactly as written, null as an empty text, numbers as v1 wrote them,
+    anything else as JSON. Names and characters that no environment can hold are refused earlier, by
+    jobs/config/spec.py."""
     return {key: _text(value) for key, value in spec.job_envs.items()}
 
 
 def _text(value: JsonValue) -> str:
     if isinstance(value, str):
         return value
+    if isinstance(value, float):
+        return _number(value)
     return "" if value is None else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _number(value: float) -> str:
+    """As JavaScript writes it: 10.0 is 10, which a program may read as a whole number, and 0.00001 is no 1e-05."""
+    if value and not 1e-6 <= abs(value) < 1e21:
+        return repr(value).replace("e-0", "e-")
+    return f"{Decimal(repr(value + 0.0)):f}".removesuffix(".0")
 
 
 def _job(spec: JobSpec, username: str, app_id: str, fs_uri: str) -> dict[str, str]:

@@ -84,6 +84,23 @@ def test_what_is_submitted_after_the_session_ended_comes_back_over_the_sign_in(
 
 
 @pytest.mark.browser
+def test_what_is_submitted_while_the_portal_is_away_comes_back_by_the_button_back(pages: tuple[Page, Page]) -> None:
+    page, _ = pages
+    page.goto(f"{page.url}?template=hello-world")
+    page.route("**/submit*/**", lambda route: route.abort())  # its drafts too
+    page.route("**/submit", lambda route: route.abort() if route.request.method == "POST" else route.continue_())
+    typed(page, job("late"))
+    page.click("#submit")
+    page.wait_for_url("chrome-error:**")
+    page.unroute_all()
+    page.go_back()
+    expect(page.locator("#job-name")).to_have_value("late")
+    page.click("#submit")
+    expect(page.locator("h1")).to_have_text("late")
+    assert Job.objects.get().name == "late"
+
+
+@pytest.mark.browser
 def test_a_submitted_draft_goes_and_that_of_the_other_tab_stays(pages: tuple[Page, Page], alice: User) -> None:
     first, second = pages
     kept(first, job("one"))

@@ -115,6 +115,11 @@ def test_it_is_accessible_and_fits_and_code_has_one_font_all_else_the_other_and_
     assert shown.open("/jobs/alice/runs/ssh").evaluate(_FONTS) == {"wrong": [], "loaded": 0}
 
 
+def test_what_was_added_to_a_config_fits_beside_a_long_name_of_a_role(tab: Callable[..., Tab], alice: User) -> None:
+    make_job("alice", "long", config={"taskRoles": [{"name": LONG.replace("-", "_"), "command": "true"}]})
+    tab(alice).check_everywhere("/jobs/alice/long/config")
+
+
 def test_it_is_accessible_to_admins(tab: Callable[..., Tab], admin: User, alice: User) -> None:
     a_cluster()
     VirtualCluster.objects.create(name="nlp", capacity=20, max_capacity=40)

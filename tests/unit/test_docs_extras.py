@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from clusters.placement.shares import USUAL_GRACE
 from jobs.config.extras import Extras
 from jobs.config.spec import read_config
 from portal.vcs.api import VcRequest
@@ -27,6 +28,7 @@ def test_its_example_is_a_valid_config() -> None:
     [example] = re.findall(r"```jsonc\n(.*?)```", (DOCS / "use" / "extras.md").read_text(), re.DOTALL)
     asked = read_config(example).asked
     assert (asked.priority, asked.max_run_seconds, len(asked.depends_on)) == (-10, 3600, 2)
+    assert asked.grace == USUAL_GRACE, "more is refused where no admin has allowed it"
 
 
 def test_the_page_of_virtual_clusters_names_every_field_beside_those_of_v1() -> None:

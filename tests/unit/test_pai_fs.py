@@ -16,7 +16,7 @@ import pytest
 
 from client.pai_fs import config, copying, patience, sending
 from client.pai_fs.config import Config
-from client.pai_fs.copying import CopyOptions, copy
+from client.pai_fs.copying import CopyOptions, CopyTotals, copy
 from client.pai_fs.errors import CheckFailed, GaveUp, NoRoom, NoSuchPath, PaiFsError, Unreachable
 from client.pai_fs.main import run
 from client.pai_fs.places import LocalFile, LocalSide, RemotePlace, part_of, place
@@ -240,10 +240,15 @@ def test_what_cannot_be_copied_is_named_and_the_rest_copied(
     assert "left out: a/dead (a link that leads nowhere)" in lines
     assert "left out: a/deep/pipe (neither a file nor a folder)" in lines
     assert "left out: a/secret (you may not read it)" in lines
-    assert "left out: a/up (a link to a folder that it is in)" in lines
+    assert "not followed: a/up (a link to a folder that it is in)" in lines
     assert "links that are followed, so that what they lead to is copied: 1" in lines
     assert lines[-1] == "pai-fs: left out, as said above: 4", "a loop leaves nothing out that is not copied"
+    assert len([line for line in lines if line.startswith("left out: ")]) == 4
     assert sorted(os.listdir("b")) == ["deep", "link"] and Path("b/link").read_text() == "x"
+
+
+def test_one_file_is_no_files() -> None:
+    assert [str(CopyTotals(files, 5)) for files in (1, 2)] == ["1 file, 5 bytes", "2 files, 5 bytes"]
 
 
 def test_folders_are_copied_as_cp_does(tmp_path: Path) -> None:

@@ -19,6 +19,8 @@ def test_it_is_a_valid_config_named_by_its_key(sample: Sample) -> None:
     assert spec.job_name.removesuffix("-01") == sample.key
     assert (spec.image == SAMPLE_IMAGE) == (sample in FIRST_STEPS)
     assert spec.total_gpus == 0
+    cores = sum(role.task_number * role.cpu_number for role in spec.task_roles)
+    assert cores <= (4 if sample.key == "tensorflow" else 2), "docs/examples.md says how many"
     assert "//" in sample.config
 
 

@@ -165,6 +165,7 @@ def migrate(say: Callable[[str], object]) -> None:
         _require_usable(newer)
         say(f"longshore: the database is of a newer release ({', '.join(newer)}); this one can work with it")
     if executor.migration_plan(executor.loader.graph.leaf_nodes()):
+        say("longshore: the database is brought up to this release, which may take a minute")
         call_command("migrate", interactive=False, verbosity=0)
 
 

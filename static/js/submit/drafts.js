@@ -60,8 +60,9 @@ form.addEventListener("submit", (event) => {  // the portal forgets the draft on
 addEventListener("beforeunload", (event) => { if (isOpen()) { keep(); event.preventDefault(); } });
 if ("unsent" in form.dataset) soon();
 
-// The sign-in, to which Submit leads where the session has ended, keeps no field: this tab remembers what was submitted
-// until another page comes (longshore.js), and gives it back to the same reader.
+// The sign-in, to which Submit leads where the session has ended, keeps no field, nor does the browser's own page where
+// the portal does not answer: this tab remembers what was submitted until another page comes (longshore.js), and gives
+// it back to the same reader.
 const remember = () => {
   const mine = JSON.stringify([readerOf(document), text()]);
   try { sessionStorage.setItem("submitted", mine); } catch { /* a browser that keeps nothing */ }
@@ -70,13 +71,15 @@ const remembered = () => {
   try {
     const [reader, config] = JSON.parse(sessionStorage.getItem("submitted") ?? "[]");
     sessionStorage.removeItem("submitted");
-    return reader === readerOf(document) && document.referrer.split("?")[0].endsWith("/login") ? config : undefined;
+    const isBack = performance.getEntriesByType("navigation")[0]?.type === "back_forward";
+    const isSignedIn = document.referrer.split("?")[0].endsWith("/login");
+    return reader === readerOf(document) && (isBack || isSignedIn) ? config : undefined;
   } catch { return undefined; }
 };
 const unsent = remembered();
 if (unsent !== undefined && unsent !== text()) {
   replace(unsent);
-  announce("What you submitted after the session had ended is in the editor");
+  announce("What you submitted did not reach the portal: it is in the editor");
 }
 
 // A text that another job or template takes the place of stays as the draft it is; the new one is a draft of its own.

@@ -108,13 +108,24 @@ class StoreContract:
         with pytest.raises(PathNotFound):
             store.stat("/a")
 
-    @pytest.mark.parametrize("path", ["", "relative", "/a/../../etc/passwd", "/..", "/a/./b", "/a\0b", "/" + "x" * 300])
+    @pytest.mark.parametrize(
+        "path",
+        [
+            *("", "relative", "/a/../../etc/passwd", "/..", "/a/./b", "/a\0b", "/" + "x" * 256, "/a/" + "€" * 86),
+            *("/a/b.longshore-part", "/.longshore-part/a", "/half\ud800"),
+        ],
+    )
     def test_it_refuses_what_is_no_path_inside_it(self, store: Store, path: str) -> None:
         for act in (store.open_read, store.stat, store.list, store.mkdirs, store.delete):
             with pytest.raises(BadPath):
                 act(path)
         with pytest.raises(BadPath):
             store.write(path, [b"x"])
+
+    @pytest.mark.parametrize("path", ["/a/" + "x" * 255, "/a/" + "€" * 85, "/" + "/".join("x" * 200 for _ in range(4))])
+    def test_it_takes_names_of_255_bytes_and_longer_paths(self, store: Store, path: str) -> None:
+        store.write(path, [b"x"])
+        assert content(store, path) == b"x"
 
     def test_reading_a_folder_and_listing_a_file_are_errors_of_ours(self, store: Store) -> None:
         store.write("/a/file", [b"x"])

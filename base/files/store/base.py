@@ -90,8 +90,11 @@ def joined(names: Iterable[str]) -> str:
 def names_of(path: str) -> list[str]:
     """The names in a path. Raises BadPath for what is no path of a store."""
     names = [name for name in path.split("/") if name]
-    bad = any(name in (".", "..") or name.endswith(PART) or len(_bytes(name)) > _LONGEST_NAME for name in names)
-    if bad or not path.startswith("/") or "\0" in path:
+    bad = "." in names or ".." in names or not path.startswith("/") or "\0" in path
+    # It is asked some times for each file of a large folder, and nearly no path is long, other than ASCII or a part.
+    if not bad and (PART in path or len(path) > _LONGEST_NAME or not path.isascii()):
+        bad = any(name.endswith(PART) or len(_bytes(name)) > _LONGEST_NAME for name in names)
+    if bad:
         raise BadPath(f"{path!r} is no path inside the store.")
     return names
 

@@ -108,6 +108,16 @@ class StoreContract:
         with pytest.raises(PathNotFound):
             store.stat("/a")
 
+    def test_it_reads_small_files_in_their_order_as_long_as_they_were_listed(self, store: Store) -> None:
+        for name in ("a", "b", "c"):
+            store.write(f"/small/{name}", [name.encode() * 4])
+        listed = store.list("/small")
+        store.write("/small/b", [b"b" * 8])
+        assert store.read_each(listed[::-1]) == [b"cccc", b"bbbb", b"aaaa"]
+        store.delete("/small/b")
+        with pytest.raises(PathNotFound):
+            store.read_each(listed)
+
     @pytest.mark.parametrize(
         "path",
         [

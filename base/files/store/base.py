@@ -138,6 +138,15 @@ class Store(Protocol):
         less only at the end. The caller closes it. ``known``: the entry, if the caller has just looked, which saves
         looking again."""
 
+    def read_each(self, entries: Sequence[Entry]) -> builtins.list[bytes]:
+        """The contents of these small files, which the caller has just listed. Of one that has become shorter since
+        comes what is left, or StoreUnavailable."""
+        contents = []
+        for entry in entries:
+            with closing(self.open_read(entry.path, known=entry)) as file:
+                contents.append(file.read(entry.size))
+        return contents
+
     def write(
         self, path: str, chunks: Iterable[bytes], *, owner: str = "", mode: int = 0o644, overwrite: bool = True
     ) -> int:

@@ -59,6 +59,18 @@ class LocalStore(Store):
             file.seek(offset)
             return file
 
+    def read_each(self, entries: Sequence[Entry]) -> builtins.list[bytes]:
+        """Without a file object for each, which takes longer than reading a small file."""
+        contents = []
+        for entry in entries:
+            with _translated(entry.path):
+                file = os.open(self._real(entry.path), os.O_RDONLY | os.O_NOFOLLOW)
+                try:
+                    contents.append(os.read(file, entry.size))
+                finally:
+                    os.close(file)
+        return contents
+
     def begin(self, path: str, *, owner: str = "", mode: int = 0o644, overwrite: bool = True) -> Writing:
         target = self._real(path)
         with _translated(path):

@@ -1,5 +1,6 @@
 """Packs the folder of a job's codeDir as one tar on this host. It is read from the store once an attempt, and all tasks
-of the attempt that start here share it.
+of the attempt that start here share it. Nothing is put into a container before the tar is whole: after a failure in the
+middle the next start would unpack another one, of code that has changed since, over what the container already has.
 
 Whoever needs a tar holds a lock on its file. The locks work between threads and processes, and that of a killed worker
 ends with it. Tars that nobody holds are deleted when they are old or there is no room for more.
@@ -163,14 +164,10 @@ def _opened(store: Store, batch: list[tuple[Entry, bytes | None]]) -> Iterator[t
 
 def _read_small(store: Store, batch: list[Entry]) -> list[tuple[Entry, bytes | None]]:
     """Each with its mode and its content, None for large files."""
-    return [(entry, _read(store, entry) if entry.size <= _SMALL else None) for entry in store.exact(batch)]
-
-
-def _read(store: Store, entry: Entry) -> bytes:
-    if entry.is_dir or entry.size == 0:
-        return b""
-    with store.open_read(entry.path, known=entry) as file:
-        return file.read(entry.size)
+    exact = store.exact(batch)
+    small = [entry for entry in exact if not entry.is_dir and 0 < entry.size <= _SMALL]
+    contents = dict(zip((entry.path for entry in small), store.read_each(small), strict=True))
+    return [(entry, contents.get(entry.path, None if entry.size else b"")) for entry in exact]
 
 
 def _pieces(content: BinaryIO, entry: Entry) -> Iterator[bytes]:

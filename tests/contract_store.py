@@ -108,13 +108,34 @@ class StoreContract:
         with pytest.raises(PathNotFound):
             store.stat("/a")
 
-    @pytest.mark.parametrize("path", ["", "relative", "/a/../../etc/passwd", "/..", "/a/./b", "/a\0b", "/" + "x" * 300])
+    def test_it_reads_small_files_in_their_order_as_long_as_they_were_listed(self, store: Store) -> None:
+        for name in ("a", "b", "c"):
+            store.write(f"/small/{name}", [name.encode() * 4])
+        listed = store.list("/small")
+        store.write("/small/b", [b"b" * 8])
+        assert store.read_each(listed[::-1]) == [b"cccc", b"bbbb", b"aaaa"]
+        store.delete("/small/b")
+        with pytest.raises(PathNotFound):
+            store.read_each(listed)
+
+    @pytest.mark.parametrize(
+        "path",
+        [
+            *("", "relative", "/a/../../etc/passwd", "/..", "/a/./b", "/a\0b", "/" + "x" * 256, "/a/" + "€" * 86),
+            *("/a/b.longshore-part", "/.longshore-part/a", "/half\ud800"),
+        ],
+    )
     def test_it_refuses_what_is_no_path_inside_it(self, store: Store, path: str) -> None:
         for act in (store.open_read, store.stat, store.list, store.mkdirs, store.delete):
             with pytest.raises(BadPath):
                 act(path)
         with pytest.raises(BadPath):
             store.write(path, [b"x"])
+
+    @pytest.mark.parametrize("path", ["/a/" + "x" * 255, "/a/" + "€" * 85, "/" + "/".join("x" * 200 for _ in range(4))])
+    def test_it_takes_names_of_255_bytes_and_longer_paths(self, store: Store, path: str) -> None:
+        store.write(path, [b"x"])
+        assert content(store, path) == b"x"
 
     def test_reading_a_folder_and_listing_a_file_are_errors_of_ours(self, store: Store) -> None:
         store.write("/a/file", [b"x"])

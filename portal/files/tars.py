@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import tarfile
 from collections.abc import Generator, Iterator
 
 from base.core.errors import BadRequest, LongshoreError, TooManyAtOnce
 from base.files.store.base import Entry, PathNotFound
 from base.files.store_actor import StoreActor
+from base.files.tar_header import END, filled_up, tar_header
 from base.serving.places import Places
 from portal.files.queries import has_tar
 
 AT_ONCE = 4  # each holds a thread until it is sent, also when nobody reads it any more
 LARGEST = 10 << 30  # bytes
 _PIECE = 1 << 20
-_BLOCK = 512
 _places = Places(AT_ONCE)
 
 
@@ -64,7 +63,7 @@ class FolderTar:
 def _tar(who: StoreActor, folder: str) -> Generator[bytes]:
     name = folder.rsplit("/", 1)[-1] or "store"
     yield from _folder(who, folder, name)
-    yield bytes(2 * _BLOCK)
+    yield END
 
 
 def _folder(who: StoreActor, path: str, name: str) -> Iterator[bytes]:
@@ -92,13 +91,9 @@ def _file(who: StoreActor, entry: Entry, name: str) -> Iterator[bytes]:
             yield data
     if left:
         raise LongshoreError(f"{entry.path} became shorter while it was read.")
-    yield bytes(-entry.size % _BLOCK)
+    yield filled_up(entry.size)
 
 
 def _header(entry: Entry, name: str) -> bytes:
-    info = tarfile.TarInfo(name)
-    info.size, info.mode, info.mtime = entry.size, entry.mode, int(entry.modified_at.timestamp())
-    info.uname = entry.owner
-    if entry.is_dir:
-        info.type = tarfile.DIRTYPE
-    return info.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape")
+    mtime = int(entry.modified_at.timestamp())
+    return tar_header(name, size=entry.size, mode=entry.mode, mtime=mtime, is_dir=entry.is_dir, owner=entry.owner)

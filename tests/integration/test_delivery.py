@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import os
 import stat
 import tarfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -47,6 +46,8 @@ class Flaky(LocalStore):
         if self.read > self.healthy:
             raise StoreUnavailable("The file store (HDFS) cannot be reached.")
         return super().open_read(path, offset)
+
+    read_each = Store.read_each  # by ``open_read``
 
 
 def quiet(done: int, total: int) -> None:
@@ -146,20 +147,27 @@ def test_beyond_its_room_the_oldest_go_and_what_a_killed_worker_left(
     assert not left.exists() and not first.exists() and second.exists()
 
 
-def test_code_that_changes_while_it_is_read_is_read_again(tmp_path: Path) -> None:
-    class Shrinking(LocalStore):
-        def open_read(self, path: str, offset: int = 0, known: Entry | None = None) -> BinaryIO:
-            return io.BytesIO(b"x") if self.shrunk else super().open_read(path, offset)
+@pytest.mark.parametrize("size", [5, 2_000_000])  # read ahead as a whole, and piece by piece
+@pytest.mark.parametrize("change", [lambda store, path: store.truncate(path, 3), LocalStore.delete])
+def test_code_that_changes_while_it_is_read_is_read_again(
+    tmp_path: Path, size: int, change: Callable[[Store, str], None]
+) -> None:
+    class Changing(LocalStore):
+        def exact(self, entries: Sequence[Entry]) -> list[Entry]:
+            if self.changes:  # after the folder was listed
+                change(self, "/shared/mnist/a")
+            return super().exact(entries)
 
-        shrunk = True
+        changes = True
 
-    store = Shrinking(tmp_path / "store")
-    store.write("/shared/mnist/a", [b"x" * 2_000_000])
+    store = Changing(tmp_path / "store")
+    store.write("/shared/mnist/a", [b"x" * size])
     with pytest.raises(StoreUnavailable, match="changed while it was read"):
         spool(store, "/shared/mnist", "a1")
     assert [file.suffix for file in (tmp_path / "spool" / "code").iterdir()] == [".lock"]
-    store.shrunk = False
-    assert spool(store, "/shared/mnist", "a1").stat().st_size > 2_000_000
+    store.changes = False
+    store.write("/shared/mnist/a", [b"x" * size])
+    assert spool(store, "/shared/mnist", "a1").stat().st_size > size
 
 
 def test_a_long_reading_tells_how_far_it_is_and_can_be_given_up(store: Store) -> None:

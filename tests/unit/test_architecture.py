@@ -102,6 +102,7 @@ PURE = (
     "base/core/words.py",
     "base/files/store/base.py",
     "base/files/store/rules.py",
+    "base/files/tar_header.py",
     "portal/webhdfs/messages.py",
     "portal/webhdfs/shapes.py",
 )

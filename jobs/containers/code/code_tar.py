@@ -1,5 +1,6 @@
 """Packs the folder of a job's codeDir as one tar on this host. It is read from the store once an attempt, and all tasks
-of the attempt that start here share it.
+of the attempt that start here share it. Nothing is put into a container before the tar is whole: after a failure in the
+middle the next start would unpack another one, of code that has changed since, over what the container already has.
 
 Whoever needs a tar holds a lock on its file. The locks work between threads and processes, and that of a killed worker
 ends with it. Tars that nobody holds are deleted when they are old or there is no room for more.
@@ -11,7 +12,6 @@ import errno
 import fcntl
 import io
 import os
-import tarfile
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -24,6 +24,7 @@ from typing import BinaryIO
 from django.conf import settings
 
 from base.files.store.base import Entry, PathNotFound, Store, StoreUnavailable, names_of
+from base.files.tar_header import END, filled_up, tar_header
 
 INSIDE = "pai/code"  # the folder in the container where the tar is unpacked
 KEPT = 900.0  # seconds a tar stays after its last use: a task that is tried again needs it soon
@@ -31,6 +32,7 @@ ROOM = 4 << 30  # bytes that tars may take which nobody needs at the moment
 _READERS = 16  # small files read at once: from HDFS each takes some milliseconds, whatever its size
 _BATCH = 8  # of them one after the other: handing each to a thread would take longer than reading it from a disk
 _SMALL = 1 << 17  # bytes
+_PIECE = 1 << 16  # of a large file: after each it is told how far the reading is
 _BUFFER = 1 << 20
 Report = Callable[[int, int], None]
 Visible = Callable[[Iterable[Entry]], Iterable[Entry]]
@@ -117,11 +119,14 @@ def _write(store: Store, root: Entry, file: BinaryIO, report: Report, visible: V
         done += count
         report(done, total)
 
-    with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as tar:
-        for entry, content in contents(store, entries):
-            name = f"{INSIDE}/{base}{entry.path.removeprefix(root.path)}"
-            with content:
-                tar.addfile(_header(name, entry), _Counted(content, entry, count_up))
+    for entry, content in contents(store, entries):
+        file.write(_header(f"{INSIDE}/{base}{entry.path.removeprefix(root.path)}", entry))
+        with content:
+            for piece in _pieces(content, entry):
+                file.write(piece)
+                count_up(len(piece))
+        file.write(filled_up(entry.size))
+    file.write(END)
     file.flush()
 
 
@@ -159,44 +164,31 @@ def _opened(store: Store, batch: list[tuple[Entry, bytes | None]]) -> Iterator[t
 
 def _read_small(store: Store, batch: list[Entry]) -> list[tuple[Entry, bytes | None]]:
     """Each with its mode and its content, None for large files."""
-    return [(entry, _read(store, entry) if entry.size <= _SMALL else None) for entry in store.exact(batch)]
+    exact = store.exact(batch)
+    small = [entry for entry in exact if not entry.is_dir and 0 < entry.size <= _SMALL]
+    contents = dict(zip((entry.path for entry in small), store.read_each(small), strict=True))
+    return [(entry, contents.get(entry.path, None if entry.size else b"")) for entry in exact]
 
 
-def _read(store: Store, entry: Entry) -> bytes:
-    if entry.is_dir or entry.size == 0:
-        return b""
-    with store.open_read(entry.path, known=entry) as file:
-        return file.read(entry.size)
-
-
-class _Counted:
-    """The content of a file, which calls ``count_up`` with the bytes of each read. Raises StoreUnavailable when the
-    file has become shorter since it was listed."""
-
-    def __init__(self, content: BinaryIO, entry: Entry, count_up: Callable[[int], None]) -> None:
-        self._content, self._entry, self._count_up = content, entry, count_up
-
-    def read(self, size: int = -1) -> bytes:
-        data = self._content.read(size)
-        if len(data) < size:
-            raise _changed(self._entry.path)
-        self._count_up(len(data))
-        return data
+def _pieces(content: BinaryIO, entry: Entry) -> Iterator[bytes]:
+    """Raises StoreUnavailable when the file has become shorter since it was listed."""
+    left = entry.size
+    while left:
+        piece = content.read(min(_PIECE, left))
+        if len(piece) < min(_PIECE, left):
+            raise _changed(entry.path)
+        left -= len(piece)
+        yield piece
 
 
 def _changed(path: str) -> StoreUnavailable:
     return StoreUnavailable(f"{path} changed while it was read.")
 
 
-def _header(name: str, entry: Entry) -> tarfile.TarInfo:
+def _header(name: str, entry: Entry) -> bytes:
     """Readable by all and writable by none: commands write to the container's own copy, ``./code``."""
-    header = tarfile.TarInfo(name)
-    header.mtime = int(entry.modified_at.timestamp())
-    if entry.is_dir:
-        header.type, header.mode = tarfile.DIRTYPE, 0o555
-    else:
-        header.size, header.mode = entry.size, 0o555 if entry.mode & 0o111 else 0o444
-    return header
+    mode = 0o555 if entry.is_dir or entry.mode & 0o111 else 0o444
+    return tar_header(name, size=entry.size, mode=mode, mtime=int(entry.modified_at.timestamp()), is_dir=entry.is_dir)
 
 
 @contextmanager

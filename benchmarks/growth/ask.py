@@ -141,12 +141,17 @@ def _get(client: Any, address: str) -> float:
 
 
 def _change() -> None:
-    """So that nobody may answer what was answered before."""
+    """So that nobody may answer what was answered before, nor of what is remembered for some seconds: how many jobs
+    ended, and the look at a long queue. Else what is asked again and again would cost as much with a million."""
     from django.utils import timezone
 
     from clusters.models import Node
+    from jobs import queries
     from jobs.models import Job
+    from jobs.waiting import queue
 
+    queries._ended.clear()
+    queue._recent = None
     Job.objects.filter(pk=Job.objects.earliest("pk").pk).update(changed_at=timezone.now())
     Node.objects.filter(pk=Node.objects.earliest("pk").pk).update(last_seen_at=timezone.now())
 

@@ -105,6 +105,18 @@ def test_a_job_that_waits_is_not_told_to_who_may_not_read_it(api: Api, alice: Us
     assert api(alice).get(ONE.replace("one", "none")).status_code == 404
 
 
+def test_what_cannot_be_made_is_said_by_the_view(api: Api, alice: User) -> None:
+    for name in ("one", "two"):
+        submitted(alice, name)
+    client = api(alice)
+    client.raise_request_exception = False
+    assert client.get(ONE).status_code == 200
+    Job.objects.filter(name="two").update(forecast={"after": 10**30})  # no moment, so its reason has an error
+    answer = client.get(TWO)
+    assert (answer.status_code, answer.json()["code"]) == (500, "UnknownError")
+    assert {"Access-Control-Allow-Origin", "Content-Security-Policy"} <= answer.headers.keys()
+
+
 def test_a_job_that_has_changed_is_made_anew(api: Api, alice: User, passed: list[str]) -> None:
     two_ended(api, alice)
     first = api(alice).get(TWO)
